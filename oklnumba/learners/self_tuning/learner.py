@@ -13,6 +13,7 @@ from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
+from oklnumba.hot.tuned.scaling import REACH
 from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.late import Late
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
@@ -28,7 +29,7 @@ from oklnumba.learners.self_tuning.forecasters import (
     count_forecasts,
 )
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
-from oklnumba.learners.self_tuning.labels import NO_LABELS, REACH, Labels, Rounds, check_sizes
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
@@ -249,9 +250,10 @@ class SelfTuning(Learner):
             return
         learned: Any = slice(None) if m == n else np.flatnonzero(there)
         limits = labels.measure(Y[learned], before, self._played)
-        cut, late = labels.remember(Y, limits, learned), self._take_late(n)
+        late = self._take_late(n)
         known_counts = before - late.leads if len(late.rows) else before  # that each row knew
-        known = labels.know(known_counts, was_forecast)
+        looks_back = None if was_forecast else known_counts
+        cut, known = labels.remember(Y, limits, learned, looks_back)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
         asks = ~there & (before + self._played > 0) if len(late.notes) else there
         if len(late.notes):
@@ -262,8 +264,9 @@ class SelfTuning(Learner):
         residuals = self._residuals.play(rounds, limits[REACH] * (self._restarts.last > 0), out)
         # The certificate is of the labels that came: the price of outliers is part of it.
         price = labels.add_price(Y, rounds.Y, out.predictions)
-        for so_far in (out.loss, out.bound, out.guaranteed):
-            so_far += price
+        if price.any():
+            for so_far in (out.loss, out.bound, out.guaranteed):
+                so_far += price
         np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
         if m < n:
             self._write_notes(late, asks)
@@ -320,7 +323,7 @@ class SelfTuning(Learner):
         """Return the next n late rows; without notes if none come."""
         late = self._late
         if not len(late.rows):
-            return Late()
+            return SelfTuning._late
         self._late = late.cut(n)
         return late.cut(0, n)
 
