@@ -233,13 +233,13 @@ def check_sizes(y: np.ndarray, recent: np.ndarray | None) -> None:
 
     What counts is the median size of the last SHORT_WINDOW labels but zeros.
     """
-    sizes, (least, most) = np.abs(y), settings.LABEL_SIZES
-    if not any(size > most or 0.0 < size < least for size in sizes.ravel().tolist()):
+    least, most = settings.LABEL_SIZES
+    if not any(size > most or 0.0 < size < least for size in map(abs, y.ravel().tolist())):
         return
     before = np.full((SHORT_WINDOW - 1, *y.shape[1:]), np.nan)
     if recent is not None:
         before = recent[1 - SHORT_WINDOW :].reshape(before.shape)
-    sizes = np.concatenate([np.abs(before), sizes])
+    sizes = np.concatenate([np.abs(before), np.abs(y)])
     sizes[sizes == 0.0] = np.nan
     windows = sliding_window_view(sizes, SHORT_WINDOW, axis=0)
     size, enough = take_medians(windows), (windows > 0.0).sum(axis=-1) >= settings.FEWEST_SIZES

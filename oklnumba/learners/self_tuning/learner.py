@@ -8,7 +8,6 @@ import numpy as np
 
 from oklnumba.core.guard import find_blas, finish, locked
 from oklnumba.core.health import Part
-from oklnumba.core.inputs import find_labels
 from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
@@ -219,7 +218,7 @@ class SelfTuning(Learner):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rounds in blocks that end with each event of the schedule."""
         Y, start = np.ascontiguousarray(y).reshape(len(X), self._outputs), 0
-        was_forecast, there, played = self._take_forecast(X), find_labels(Y), self._played
+        was_forecast, there, played = self._take_forecast(X), Y[:, 0] == Y[:, 0], self._played
         count = there.cumsum()
         while start < len(X):
             before = self._played - played  # labels of these rows
@@ -259,7 +258,8 @@ class SelfTuning(Learner):
         if len(late.notes):
             rounds = self._read_notes(late, asks, rounds)
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
-        out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace.certificate)))
+        flat = trace.predictions, *trace.certificate
+        out = LayerResults._make([a.reshape(Y.shape) for a in flat])
         rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
         residuals = self._residuals.play(rounds, limits[REACH] * (self._restarts.last > 0), out)
         # The certificate is of the labels that came: the price of outliers is part of it.
