@@ -18,7 +18,7 @@ from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, Member, Player, recall
-from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_LATE, Past, Rounds, Views
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views
 from oklnumba.learners.self_tuning.layers import Layers
 from oklnumba.learners.self_tuning.members import Group, Groups
 from oklnumba.learners.self_tuning.scales import Scales
@@ -117,9 +117,10 @@ class Ensemble:
             np.subtract(rounds.known.last, self.scales.offsets, out=self._last_labels[:n])
         self._run(self._lagged, rounds)
         if judge:
-            rounds = rounds._replace(Y=judge(rounds.Y, self._of_lagged[:, :n], self.scales.offsets))
+            Y = judge(rounds.Y, self._of_lagged[:, :n], self.scales.offsets)
+            rounds = rounds if Y is rounds.Y else rounds._replace(Y=Y)
         self._run([self.lasting, *self._others], rounds)
-        if rounds.then is not NOT_LATE:
+        if len(rounds.then.asked):
             first = STAGES + len(self.lasting.members)
             columns = slice(first, first + len(self._of_groups))
             recall(self._of_groups[:, :n].swapaxes(0, 1), rounds, columns)

@@ -93,10 +93,8 @@ class Forecaster:
 
 
 def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
-    """Write in place of forecasts, (n, E, K), those that were made at the time, if known."""
+    """Write in place of forecasts of late rows, (n, E, K), those made at the time, if known."""
     made, asked = rounds.then
-    if not len(asked):
-        return
     if len(made := made[:, columns]):
         np.copyto(forecasts, made, where=made == made)
     late = np.flatnonzero(asked >= 0)
@@ -153,7 +151,8 @@ class Lasting(State[Losses, None], Forecaster):
         recorded = rounds.recorded
         if recorded is None:
             recorded = np.concatenate(self._parts, axis=1)
-            recall(recorded, rounds, slice(STAGES, STAGES + len(self.members)))
+            if len(rounds.then.asked):
+                recall(recorded, rounds, slice(STAGES, STAGES + len(self.members)))
         self.recorded = recorded
         self.forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
         lost = self._state.lost

@@ -36,7 +36,7 @@ from oklnumba.hot.tuned.forest import COLUMN, LARGEST, NODES, NUMBERS, PRIME, SE
 from oklnumba.hot.tuned.layers import LayerResults, ResidualState, mix_rounds, write_residuals
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
-from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_LATE, Past, Rounds
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Timetable
 
@@ -77,12 +77,13 @@ class Forest(State[loops.Trees, Any]):
 
     # ---- rounds ----
 
-    def play(self, rounds: Rounds) -> np.ndarray:
+    def play(self, rounds: Rounds, labels: np.ndarray | None = None) -> np.ndarray:
         """Return the forecasts of n rounds, (n, E, K), each before its label is learned, if any.
 
+        labels : in place of those of the rounds.
         n : up to BLOCK_ROWS. Forecasts of rows that were asked among them are for ``recall``.
         """
-        X, Y = self._find_pairs(rounds)
+        X, Y = self._find_pairs(rounds, rounds.Y if labels is None else labels)
         if not rounds.was_forecast:  # else they are there
             self._forecasts = np.empty((len(X), *self._walks.means.shape[1:]))
         how = len(Y) > 0, rounds.was_forecast, rounds.then.asked
@@ -91,16 +92,16 @@ class Forest(State[loops.Trees, Any]):
             self._forecasts += rounds.known.last[:, None]
         return self._forecasts
 
-    def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
+    def _find_pairs(self, rounds: Rounds, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the trees see and what they learn, if there are labels."""
         known = rounds.known
         if not self._lags:
-            return rounds.X, np.ascontiguousarray(rounds.Y)
+            return rounds.X, np.ascontiguousarray(Y)
         if not rounds.was_forecast:
             differences = known.differences.reshape(len(rounds.X), -1)[:, : self._lags - 1]
             # In this order, so that columns of X that come later take no other's place.
             self._seen = np.concatenate([known.last, differences, rounds.X], axis=1)
-        return self._seen, known.change_to(rounds.Y) if len(rounds.Y) else NO_LABELS
+        return self._seen, known.change_to(Y) if len(Y) else Y
 
     def _make_work(self, state: loops.Trees, rooms: dict[int, int]) -> Any:
         return bind((state, self._shrinkages, self._walks))
@@ -131,7 +132,8 @@ class Forest(State[loops.Trees, Any]):
         past, pieces = past_of(end - later), 1 if at_once else later
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
-        X, Y = self._find_pairs(past.rounds(slice(len(past.X) - n, None)))
+        rounds = past.rounds(slice(len(past.X) - n, None))
+        X, Y = self._find_pairs(rounds, rounds.Y)
         bits = np.ascontiguousarray(X.T + 0.0).view(np.int64)  # without -0.0
         X = bits ^ ((bits >> 63) & LARGEST)  # order_bits
         rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
@@ -191,9 +193,9 @@ class Boosted(Forest):
 
     _grow_nodes = staticmethod(loops.grow_best)
 
-    def play(self, rounds: Rounds) -> np.ndarray:
-        """Return the sums u of the leaves of n rounds, (n, 1, K)."""
-        return super().play(rounds._replace(Y=NO_LABELS))
+    def play(self, rounds: Rounds, labels: np.ndarray | None = None) -> np.ndarray:
+        """Return the sums u of the leaves of n rounds, (n, 1, K), which learn nothing."""
+        return super().play(rounds, NO_LABELS)
 
     def _begin_trees(
         self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
@@ -239,12 +241,12 @@ class Residuals(State[ResidualState, Any]):
         reach : (n or 1, K), the largest residual that trees learn.
         """
         plain, residuals = out.predictions[:, None], np.empty_like(rounds.Y)
-        if rounds.then is not NOT_LATE:
+        if len(rounds.then.asked):
             plain = plain.copy()
             recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
         if len(rounds.Y):
             enter(write_residuals)(rounds.Y, rounds.cut, plain, reach, residuals)
-        of_trees = self.forest.play(rounds._replace(Y=residuals))
+        of_trees = self.forest.play(rounds, residuals)
         if not rounds.was_forecast:  # else they are there
             self._amend(rounds, plain, of_trees)
         for k, plays in enumerate(self._plays):
@@ -262,7 +264,8 @@ class Residuals(State[ResidualState, Any]):
             sums = self.boosted.play(rounds)
             last = np.tanh(np.arctanh(np.minimum(np.maximum(plain, -sure), sure)) + sums)
         self.forecasts = np.concatenate([plain, plain + of_trees, last], axis=1)
-        recall(self.forecasts, rounds, slice(-AMENDED, None))
+        if len(rounds.then.asked):
+            recall(self.forecasts, rounds, slice(-AMENDED, None))
 
     def _make_work(self, state: ResidualState, rooms: dict[int, int]) -> Any:
         """Return what the loop takes: the state and, for a block of rounds, workspace."""

@@ -213,7 +213,7 @@ class SelfTuning(Learner):
 
     @property
     def _can_widen(self) -> bool:
-        return not self._restarts.are_over(self._played)
+        return self._played < self._restarts.end
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rounds in blocks that end with each event of the schedule."""
@@ -270,7 +270,7 @@ class SelfTuning(Learner):
         np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
         if m < n:
             self._write_notes(late, asks)
-        if not self._restarts.are_over(self._played):
+        if self._played < self._restarts.end:
             played, recorded = self._played, ensemble.lasting.recorded
             self._restarts.record(rounds, played + known_counts, recorded, residuals, played)
         self._played += m
@@ -278,7 +278,7 @@ class SelfTuning(Learner):
             first = self._restarts.past(settings.SHORT_WINDOW)  # from before there were limits
             first.Y[:], first.cut[:] = labels.judge_first(self._played)
         if self._played >= self._next_part:
-            parts = [] if self._restarts.are_over(self._played) else self._grow_trees(n == 1)
+            parts = self._grow_trees(n == 1) if self._played < self._restarts.end else []
             self._ensemble = self._restarts.next_ensemble(ensemble, self._played, n == 1)
             if self._ensemble is not ensemble:
                 trace.sizes[-1] = self.size
