@@ -76,22 +76,17 @@ def write_lags(labels, counts, last, differences, there):
 
 @hot
 def cut_labels(Y, limits, cut):
-    """Write the labels, (n, K), cut to [LEAST, MOST]; NaN stays."""
-    for t in range(Y.shape[0]):
-        row = t if limits.shape[1] > 1 else 0
-        for k in range(Y.shape[1]):
-            cut[t, k] = smaller(larger(Y[t, k], limits[LEAST, row, k]), limits[MOST, row, k])
+    """Write the labels, (n, K), cut to [LEAST, MOST]; return whether all are in [LOW, HIGH].
 
-
-@hot
-def are_usual(Y, limits):
-    """Return whether all labels, (n, K), but NaN, are in [LOW, HIGH]."""
+    NaN stays, and is.
+    """
     usual = True
     for t in range(Y.shape[0]):
         row = t if limits.shape[1] > 1 else 0
         for k in range(Y.shape[1]):
             y = Y[t, k]
             usual = usual and not (y < limits[LOW, row, k] or y > limits[HIGH, row, k])
+            cut[t, k] = smaller(larger(y, limits[LEAST, row, k]), limits[MOST, row, k])
     return usual
 
 

@@ -56,7 +56,7 @@ class Forest(State[loops.Trees, Any]):
 
     plays_in_threads = True
     _layout = loops.Trees
-    _forecasts: np.ndarray  # the last ones
+    forecasts: np.ndarray  # the last ones, (n, E, K)
     _seen: np.ndarray  # the inputs then, with lags
     _grow_nodes = staticmethod(loops.grow_nodes)
 
@@ -85,12 +85,12 @@ class Forest(State[loops.Trees, Any]):
         """
         X, Y = self._find_pairs(rounds, rounds.Y if labels is None else labels)
         if not rounds.was_forecast:  # else they are there
-            self._forecasts = np.empty((len(X), *self._walks.means.shape[1:]))
+            self.forecasts = np.empty((len(X), *self._walks.means.shape[1:]))
         how = len(Y) > 0, rounds.was_forecast, rounds.then.asked
-        enter(loops.forest_rounds)(X, Y, *how, self._work, self._forecasts)
+        enter(loops.forest_rounds)(X, Y, *how, self._work, self.forecasts)
         if self._lags and not rounds.was_forecast:
-            self._forecasts += rounds.known.last[:, None]
-        return self._forecasts
+            self.forecasts += rounds.known.last[:, None]
+        return self.forecasts
 
     def _find_pairs(self, rounds: Rounds, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the trees see and what they learn, if there are labels."""
@@ -219,7 +219,7 @@ class Boosted(Forest):
             enter(loops.make_steps)(growth, P, 0.5 * how.rate, U)
 
 
-class Residuals(State[ResidualState, Any]):
+class Residuals(State[ResidualState, None]):
     """The last step, which no restart makes anew and no replay plays.
 
     forecasts : (n, AMENDED, K), p and all p + r of the last rounds.
@@ -234,6 +234,8 @@ class Residuals(State[ResidualState, Any]):
         self.boosted = Boosted(outputs, 0, (0.0,), seed, how.trees, how.growths)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
         self._state.totals[:, -1] = -how.debt
+        labels, *new = np.empty((3, settings.BLOCK_ROWS))  # workspace
+        self._bound = bind((self._state, np.empty(AMENDED), labels, Aggregates(*new)))
 
     def play(self, rounds: Rounds, reach: np.ndarray, out: LayerResults) -> np.ndarray:
         """Amend what the layers wrote of n rounds: forecasts, losses, bounds; return residuals.
@@ -247,30 +249,20 @@ class Residuals(State[ResidualState, Any]):
         if len(rounds.Y):
             enter(write_residuals)(rounds.Y, rounds.cut, plain, reach, residuals)
         of_trees = self.forest.play(rounds, residuals)
-        if not rounds.was_forecast:  # else they are there
-            self._amend(rounds, plain, of_trees)
+        if not rounds.was_forecast:  # else these are there
+            self._plays, last = [unit > 1.0 for unit in self.boosted._state.unit.tolist()], plain
+            if any(self._plays):
+                sure, sums = settings.BOOSTING.surest, self.boosted.play(rounds)
+                last = np.tanh(np.arctanh(np.minimum(np.maximum(plain, -sure), sure)) + sums)
+            self.forecasts = np.concatenate([plain, plain + of_trees, last], axis=1)
+            if len(rounds.then.asked):
+                recall(self.forecasts, rounds, slice(-AMENDED, None))
         for k, plays in enumerate(self._plays):
             F = np.ascontiguousarray(self.forecasts[:, : AMENDED - 1 + plays, k])
-            played, status = enter(mix_rounds)(F, rounds.Y, k, self._work, out)
+            played, status = enter(mix_rounds)(F, rounds.Y, k, self._bound, out)
             if status != DONE:
                 raise Trouble(status, played)
         return residuals
-
-    def _amend(self, rounds: Rounds, plain: np.ndarray, of_trees: np.ndarray) -> None:
-        """Write what ML-Poly weighs; of outputs in which boosted trees found no rules, not all."""
-        self._plays, last = [unit > 1.0 for unit in self.boosted._state.unit.tolist()], plain
-        if any(self._plays):
-            sure = settings.BOOSTING.surest
-            sums = self.boosted.play(rounds)
-            last = np.tanh(np.arctanh(np.minimum(np.maximum(plain, -sure), sure)) + sums)
-        self.forecasts = np.concatenate([plain, plain + of_trees, last], axis=1)
-        if len(rounds.then.asked):
-            recall(self.forecasts, rounds, slice(-AMENDED, None))
-
-    def _make_work(self, state: ResidualState, rooms: dict[int, int]) -> Any:
-        """Return what the loop takes: the state and, for a block of rounds, workspace."""
-        labels, *new = np.empty((3, settings.BLOCK_ROWS))
-        return bind((state, np.empty(AMENDED), labels, Aggregates(*new)))
 
     def parts(self) -> dict[str, State]:
         """Return everything with a state, by name."""

@@ -18,7 +18,6 @@ from oklnumba.hot.tuned.scaling import (
     MEDIAN,
     MOST,
     append_rows,
-    are_usual,
     cut_labels,
     write_lags,
 )
@@ -138,6 +137,7 @@ class Labels(State[LabelsState, None]):
 
     _layout = LabelsState
     _known: Known  # what was known in the last forecasts
+    _are_usual: bool  # whether all labels remembered last are within LOW and HIGH
 
     def __init__(self, outputs: int, are_judged: bool):
         self._are_judged = are_judged
@@ -185,7 +185,7 @@ class Labels(State[LabelsState, None]):
         how many of these labels, negative of late rows; None: it is as in the last forecast.
         """
         state, cut = self._state, np.empty_like(Y)
-        enter(cut_labels)(Y, limits, cut)
+        self._are_usual = enter(cut_labels)(Y, limits, cut)
         new = cut[learned]
         if known_counts is not None:
             # Where not even the first ones remembered are known, these count as known.
@@ -198,8 +198,8 @@ class Labels(State[LabelsState, None]):
     def judge(
         self, limits: np.ndarray, Y: np.ndarray, forecasts: np.ndarray, offsets: Any = 0.0
     ) -> np.ndarray:
-        """Return labels to learn; forecasts : (E, n, K), of ridge and AWV with lags."""
-        if enter(are_usual)(Y, limits):  # mostly
+        """Return which labels remembered last to learn; forecasts : (E, n, K), of lags."""
+        if self._are_usual:  # mostly
             return Y
         reach = settings.FORETOLD * np.abs(Y - limits[MEDIAN])
         foretold = (np.abs(forecasts + offsets - Y) <= reach).any(axis=0)

@@ -354,9 +354,9 @@ class SelfTuning(Learner):
 
         Returns after how many rounds the parts end on which they grow next.
         """
-        forests = [(forest, self._restarts.past) for forest in self._forests]
         last = self._residuals.forest, self._residuals.boosted
-        for forest, past in [*forests, *((one, self._restarts.past_residuals) for one in last)]:
+        for forest in (*self._forests, *last):
+            past = partial(self._restarts.past, of_residuals=forest in last)
             if single is None:
                 forest.grow_now(past, self._played)
             else:

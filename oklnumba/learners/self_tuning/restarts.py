@@ -120,13 +120,10 @@ class Restarts(State[RestartsState, None]):
             array[played:total] = values[rounds.learned]
         self._counts[PAST] = total
 
-    def past(self, n: int) -> Past:
-        """Return the first n rounds (views)."""
-        return Past(*[array[:n] for array in self._state[1:-1]])
-
-    def past_residuals(self, n: int) -> Past:
-        """Return the same with residuals in place of labels."""
-        return self.past(n)._replace(Y=self._state.residuals[:n])
+    def past(self, n: int, of_residuals: bool = False) -> Past:
+        """Return the first n rounds (views), with residuals in place of labels if these count."""
+        past = Past(*[array[:n] for array in self._state[1:-1]])
+        return past._replace(Y=self._state.residuals[:n]) if of_residuals else past
 
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
         """Return the ensemble of the next round: a new one, if there is a restart now."""
