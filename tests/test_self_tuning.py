@@ -373,6 +373,22 @@ def test_the_price_of_outliers_is_what_they_cost_and_is_in_the_bound():
     assert proof.regret[-1] > same.bound[-1] + 0.5 * price[-1]  # half would not do
 
 
+@pytest.mark.parametrize("name", ["plain", "signs"])
+def test_a_round_takes_over_what_its_own_forecast_computed_and_no_other(name):
+    X, y = stream(name, n=140)  # past growths of trees and restarts
+    silent, asked = okl.SelfTuning(budget=20), okl.SelfTuning(budget=20)
+    for t in range(140):
+        silent.learn_one(X[t], y[t])
+        asked.predict_one(X[t])
+        if t % 3 == 1:
+            asked.predict_one(X[t - 1])
+        if t % 3 == 2:
+            asked.predict(X[: t + 1])
+        asked.learn_one(X[t], y[t])
+    assert_array_equal(asked.predict(X), silent.predict(X))
+    assert_array_equal(asked.member_losses, silent.member_losses)
+
+
 @pytest.mark.parametrize("name", ["plain", "growing labels", "sorted", "rain", "signs", "constant"])
 def test_outliers_are_those_of_the_definition(name):
     _, y = stream(name, n=1500)
@@ -388,7 +404,9 @@ def test_outliers_are_those_of_the_definition(name):
     for start in range(0, 1500, 77):
         rows = slice(start, start + 77)
         got = labels.measure(y[rows, None], np.arange(len(y[rows])), start)
-        assert_array_equal(labels.remember(y[rows, None], got)[:, 0], cut[rows])
+        known_counts = np.arange(len(y[rows]))
+        kept, _ = labels.remember(y[rows, None], got, slice(None), known_counts)
+        assert_array_equal(kept[:, 0], cut[rows])
         learned = labels.judge(got, y[rows, None], told[:, rows, None])
         assert_array_equal(learned[:, 0], expected[rows])
     replaced = (np.array(expected) != y).sum()

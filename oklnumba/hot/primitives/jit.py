@@ -91,8 +91,17 @@ if COMPILES and PLAIN and not _wanted:
     )
 
 
-# Machine code of loops that are called with arguments of the same types only.
-ENTRIES: dict[Any, Any] = {}
+class Entries(dict):
+    """Machine code of loops that are called with arguments of the same types only."""
+
+    def __missing__(self, loop):
+        return partial(_enter_first, loop)
+
+
+ENTRIES = Entries()
+# enter(loop) returns the machine code of a loop, to be called with arguments: their types are not
+# checked. All calls of the loop must have the types of the first one.
+enter = ENTRIES.__getitem__
 
 
 def _jit(fastmath: set[str], inlined: bool = True, wide: bool = False):
@@ -165,14 +174,6 @@ def entry(loop, arguments):
     signature = tuple(map(numba.typeof, arguments))
     loop.compile(signature)
     return loop.overloads[signature].entry_point
-
-
-def enter(loop):
-    """Return the machine code of a loop, to be called with arguments: their types are not checked.
-
-    All calls of the loop must have the types of the first one.
-    """
-    return ENTRIES.get(loop) or partial(_enter_first, loop)
 
 
 def _enter_first(loop, *arguments):

@@ -259,7 +259,7 @@ def add_label(node, y, trees):
 
 
 @exact
-def walk_down(count, X, Y, learns, asked, trees, shrinkages, walks):
+def walk_down(count, X, Y, learns, was_forecast, asked, trees, shrinkages, walks):
     """Let all go down, a level at a time, so that they wait for memory together.
 
     In each node rounds come in their order, as if each went down by itself.
@@ -273,7 +273,7 @@ def walk_down(count, X, Y, learns, asked, trees, shrinkages, walks):
             if split[CHILD] > 0.0:
                 beyond = X[t, int(split[COLUMN])] > split[THRESHOLD]
                 node[w] = walks.root[w] + int(split[CHILD]) + (1 if beyond else 0)
-                if asked.shape[0] == 0 or asked[t] < 0:
+                if not was_forecast and (asked.shape[0] == 0 or asked[t] < 0):
                     write_means(node[w], trees, shrinkages, walks.means[w])
                 if learns and Y[t, 0] == Y[t, 0]:
                     add_label(node[w], Y[t], trees)
@@ -282,17 +282,18 @@ def walk_down(count, X, Y, learns, asked, trees, shrinkages, walks):
 
 
 @exact
-def forest_rounds(X, Y, learns, asked, arguments, forecasts):
+def forest_rounds(X, Y, learns, was_forecast, asked, arguments, forecasts):
     """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
 
-    learns : else Y, (n, K), is not read; it is NaN in rows that are only forecast; asked : empty,
-    or (n,), not negative where what is written does not count; arguments : Trees, shrinkages,
-    (E,), and Walks.
+    learns : else Y, (n, K), is not read; it is NaN in rows that are only forecast; was_forecast :
+    whether the forecasts are there; asked : empty, or (n,), not negative where what is written does
+    not count; arguments : Trees, shrinkages, (E,), and Walks.
     """
     trees, shrinkages, walks = unbind(arguments)
     means, n, count = walks.means, X.shape[0], trees.roots.shape[0]
     together = larger(means.shape[0] // n, 1)  # trees: all of them, in single rounds
-    forecasts[:] = 0.0
+    if not was_forecast:
+        forecasts[:] = 0.0
     for first in range(0, count, together):
         w = 0
         for root in trees.roots[first : first + together]:
@@ -306,12 +307,12 @@ def forest_rounds(X, Y, learns, asked, arguments, forecasts):
                 if learns and Y[t, 0] == Y[t, 0]:
                     add_label(root, Y[t], trees)
                 w += 1
-        walk_down(w, X, Y, learns, asked, trees, shrinkages, walks)
-        for i in range(w):
+        walk_down(w, X, Y, learns, was_forecast, asked, trees, shrinkages, walks)
+        for i in range(0 if was_forecast else w):
             for e in range(means.shape[1]):
                 for k in range(means.shape[2]):
                     forecasts[walks.round[i], e, k] += means[i, e, k] / count
-    for t in range(X.shape[0]):
+    for t in range(0 if was_forecast else n):
         for e in range(means.shape[1]):
             for k in range(means.shape[2]):
                 forecasts[t, e, k] = forecasts[t, e, k] * trees.unit[k] + trees.offset[k]

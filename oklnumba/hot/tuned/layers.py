@@ -326,12 +326,13 @@ def write_residuals(Y, cut, plain, reach, residuals):
 
 
 @hot
-def mix_rounds(F, Y, k, state, weights, y, new, out):
+def mix_rounds(F, Y, k, arguments, out):
     """Let ML-Poly of output k weigh the forecasts F, (n, E), the first of them p; amend ``out``.
 
-    Y : (n, K), as in Seen; weights : (E,), y : (n,), new : Aggregates, workspace. Returns
-    the round that failed and a status.
+    Y : (n, K), as in Seen; arguments : ResidualState and workspace, bound: weights, (>= E,),
+    labels and Aggregates, (>= n,). Returns the round that failed and a status.
     """
+    state, weights, y, new = unbind(arguments)
     n, count, learns = F.shape[0], F.shape[1], Y.shape[0] > 0
     experts = ExpertsState(state.totals[k, :count], state.squares[k, :count], state.tally[k])
     for t in range(n if learns else 0):

@@ -1,11 +1,19 @@
-"""Inputs of SelfTuning's members: standardised, their normal scores, and the last labels."""
+"""Inputs of SelfTuning's members: standardised, their normal scores, and the last labels.
+
+Limits of labels, (6, n, K), or (6, 1, K) if they are the same for all: beyond LOW and HIGH a label
+is an outlier unless it was foretold, beyond LEAST and MOST in any case. MEDIAN, the median of the
+last SHORT_WINDOW labels, is learned in its place. REACH is how far outliers begin from the median
+of the last LONG_WINDOW labels.
+"""
 
 import math
 
 import numpy as np
 
-from oklnumba.hot.primitives.elementary import smaller
+from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import hot
+
+LEAST, LOW, MEDIAN, HIGH, MOST, REACH = range(6)
 
 
 @hot
@@ -64,3 +72,31 @@ def write_lags(labels, counts, last, differences, there):
                 before = newest - 1 - j
                 change = labels[before, k] - y if before >= 0 else np.nan
                 differences[t, k, j] = change if change == change else 0.0
+
+
+@hot
+def cut_labels(Y, limits, cut):
+    """Write the labels, (n, K), cut to [LEAST, MOST]; return whether all are in [LOW, HIGH].
+
+    NaN stays, and is.
+    """
+    usual = True
+    for t in range(Y.shape[0]):
+        row = t if limits.shape[1] > 1 else 0
+        for k in range(Y.shape[1]):
+            y = Y[t, k]
+            usual = usual and not (y < limits[LOW, row, k] or y > limits[HIGH, row, k])
+            cut[t, k] = smaller(larger(y, limits[LEAST, row, k]), limits[MOST, row, k])
+    return usual
+
+
+@hot
+def append_rows(last, new):
+    """Append rows to the last ones; the first of these go."""
+    kept = larger(last.shape[0] - new.shape[0], 0)
+    for t in range(kept):
+        for k in range(last.shape[1]):
+            last[t, k] = last[t + new.shape[0], k]
+    for t in range(kept, last.shape[0]):
+        for k in range(last.shape[1]):
+            last[t, k] = new[t - last.shape[0] + new.shape[0], k]

@@ -8,8 +8,8 @@ rows to learn and rows only to forecast, with NaN for y, alternate in a block.
 
 1. The label (labels.py, class Labels)
     measure         the limits of usual labels, after 16, 24, 32, ... labels
-    remember        y joins the last labels, and, cut to wide limits, the inputs of later rounds
-    take_known      last, the label before y, and how the 13 before it differ from it
+    remember        y joins the last labels, and, cut to wide limits, the inputs of later rounds;
+                    x is forecast with the label before y, and how the 13 before differ from it
 Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the other play:
 2. The space with lags, and the last label. The space plays as in 4, on x and these differences,
    learns y - last, and adds last to its forecasts

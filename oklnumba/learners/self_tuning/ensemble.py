@@ -112,16 +112,19 @@ class Ensemble:
         members with lags, (E, n, K), which count from the offsets, (K,). These come first, and
         learn the labels as they came.
         """
-        if not rounds.was_forecast:  # else the views are those of the forecast
-            self._views = self.scales.look(rounds.X, rounds.known)
         n = len(rounds.X)
-        self._last_labels[:n] = rounds.known.last - self.scales.offsets
+        if not rounds.was_forecast:  # else these are there
+            self._views = self.scales.look(rounds.X, rounds.known)
+            np.subtract(rounds.known.last, self.scales.offsets, out=self._last_labels[:n])
         self._run(self._lagged, rounds)
         if judge:
-            rounds = rounds._replace(Y=judge(rounds.Y, self._of_lagged[:, :n], self.scales.offsets))
+            Y = judge(rounds.Y, self._of_lagged[:, :n], self.scales.offsets)
+            rounds = rounds if Y is rounds.Y else rounds._replace(Y=Y)
         self._run([self.lasting, *self._others], rounds)
-        of_groups, first = self._of_groups[:, :n].swapaxes(0, 1), STAGES + len(self.lasting.members)
-        recall(of_groups, rounds, slice(first, first + of_groups.shape[1]))
+        if len(rounds.then.asked):
+            first = STAGES + len(self.lasting.members)
+            columns = slice(first, first + len(self._of_groups))
+            recall(self._of_groups[:, :n].swapaxes(0, 1), rounds, columns)
         self.layers.play(rounds, self.scales.offsets, out)
         return rounds
 

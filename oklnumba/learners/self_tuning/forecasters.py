@@ -93,10 +93,8 @@ class Forecaster:
 
 
 def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
-    """Write in place of forecasts, (n, E, K), those that were made at the time, if known."""
+    """Write in place of forecasts of late rows, (n, E, K), those made at the time, if known."""
     made, asked = rounds.then
-    if not len(asked):
-        return
     if len(made := made[:, columns]):
         np.copyto(forecasts, made, where=made == made)
     late = np.flatnonzero(asked >= 0)
@@ -108,9 +106,10 @@ class Player(Protocol):
 
     members: list[Member]
     plays_in_threads: bool
+    forecasts: np.ndarray  # of the last rounds, (n, E, K)
 
-    def play(self, rounds: Rounds) -> np.ndarray:
-        """Return the forecasts of n rounds, (n, E, K), each before its label is learned."""
+    def play(self, rounds: Rounds) -> Any:
+        """Write the forecasts of n rounds, each before its label is learned."""
 
 
 class Losses(NamedTuple):
@@ -129,7 +128,6 @@ class Lasting(State[Losses, None], Forecaster):
 
     def __init__(self, players: Sequence[Player], offsets: np.ndarray):
         self._players, self._offsets = players, offsets
-        self._parts = [np.empty(0)] * len(players)
         members = [member for one in players for member in one.members]
         self._experts = np.flatnonzero([one.expert is not None for one in members])
         self.members, self.certified = [*members], [members[i] for i in self._experts]
@@ -138,22 +136,20 @@ class Lasting(State[Losses, None], Forecaster):
     def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], None]]:
         """Return calls of trees; experts play in this thread."""
         calls: list[Callable[[], None]] = []
-        for i, one in enumerate(self._players if rounds.recorded is None else ()):
+        for one in self._players if rounds.recorded is None else ():
             if one.plays_in_threads:
-                calls.append(partial(self._play, i, rounds))
+                calls.append(partial(one.play, rounds))
             else:
-                self._play(i, rounds)
+                one.play(rounds)
         return calls
-
-    def _play(self, i: int, rounds: Rounds) -> None:
-        self._parts[i] = self._players[i].play(rounds)
 
     def finish(self, rounds: Rounds) -> None:
         """Write the forecasts, and the losses of experts: as comparators too; the bounds stay 0."""
         recorded = rounds.recorded
         if recorded is None:
-            recorded = np.concatenate(self._parts, axis=1)
-            recall(recorded, rounds, slice(STAGES, STAGES + len(self.members)))
+            recorded = np.concatenate([one.forecasts for one in self._players], axis=1)
+            if len(rounds.then.asked):
+                recall(recorded, rounds, slice(STAGES, STAGES + len(self.members)))
         self.recorded = recorded
         self.forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
         lost = self._state.lost
@@ -203,14 +199,13 @@ class Expert:
         for one in self.learners:
             one._open(d, outputs // count)
 
-    def play(self, rounds: Rounds) -> np.ndarray:
-        """Return the forecasts of n rounds, (n, 1, K), each before its label is learned, if any."""
-        F = np.empty((len(rounds.X), 1, rounds.known.last.shape[1]))
+    def play(self, rounds: Rounds) -> None:
+        """Write the forecasts of n rounds, (n, 1, K), each before its label is learned, if any."""
+        F = self.forecasts = np.empty((len(rounds.X), 1, rounds.known.last.shape[1]))
         there = np.zeros(len(F), dtype=bool)
         there[rounds.learned] = len(rounds.Y) > 0
         for rows in cut_runs(there):
             self._play_run(rounds.X[rows], rounds.Y[rows], bool(there[rows.start]), F[rows])
-        return F
 
     def _play_run(self, X: np.ndarray, Y: np.ndarray, learns: bool, F: np.ndarray) -> None:
         for one, outputs in self._shares(F.shape[2]):

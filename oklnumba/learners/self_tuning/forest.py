@@ -56,6 +56,8 @@ class Forest(State[loops.Trees, Any]):
 
     plays_in_threads = True
     _layout = loops.Trees
+    forecasts: np.ndarray  # the last ones, (n, E, K)
+    _seen: np.ndarray  # the inputs then, with lags
     _grow_nodes = staticmethod(loops.grow_nodes)
 
     def __init__(
@@ -75,25 +77,31 @@ class Forest(State[loops.Trees, Any]):
 
     # ---- rounds ----
 
-    def play(self, rounds: Rounds) -> np.ndarray:
+    def play(self, rounds: Rounds, labels: np.ndarray | None = None) -> np.ndarray:
         """Return the forecasts of n rounds, (n, E, K), each before its label is learned, if any.
 
+        labels : in place of those of the rounds.
         n : up to BLOCK_ROWS. Forecasts of rows that were asked among them are for ``recall``.
         """
-        X, Y = self._find_pairs(rounds)
-        F = np.empty((len(X), *self._walks.means.shape[1:]))
-        enter(loops.forest_rounds)(X, Y, len(Y) > 0, rounds.then.asked, self._work, F)
-        return F + rounds.known.last[:, None] if self._lags else F
+        X, Y = self._find_pairs(rounds, rounds.Y if labels is None else labels)
+        if not rounds.was_forecast:  # else they are there
+            self.forecasts = np.empty((len(X), *self._walks.means.shape[1:]))
+        how = len(Y) > 0, rounds.was_forecast, rounds.then.asked
+        enter(loops.forest_rounds)(X, Y, *how, self._work, self.forecasts)
+        if self._lags and not rounds.was_forecast:
+            self.forecasts += rounds.known.last[:, None]
+        return self.forecasts
 
-    def _find_pairs(self, rounds: Rounds) -> tuple[np.ndarray, np.ndarray]:
+    def _find_pairs(self, rounds: Rounds, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the trees see and what they learn, if there are labels."""
-        X, known = rounds.X, rounds.known
+        known = rounds.known
         if not self._lags:
-            return X, np.ascontiguousarray(rounds.Y)
-        differences = known.differences.reshape(len(X), -1)[:, : self._lags - 1]
-        # In this order, so that columns of X that come later take no other's place.
-        Z = np.concatenate([known.last, differences, X], axis=1)
-        return Z, known.change_to(rounds.Y) if len(rounds.Y) else NO_LABELS
+            return rounds.X, np.ascontiguousarray(Y)
+        if not rounds.was_forecast:
+            differences = known.differences.reshape(len(rounds.X), -1)[:, : self._lags - 1]
+            # In this order, so that columns of X that come later take no other's place.
+            self._seen = np.concatenate([known.last, differences, rounds.X], axis=1)
+        return self._seen, known.change_to(Y) if len(Y) else Y
 
     def _make_work(self, state: loops.Trees, rooms: dict[int, int]) -> Any:
         return bind((state, self._shrinkages, self._walks))
@@ -124,7 +132,8 @@ class Forest(State[loops.Trees, Any]):
         past, pieces = past_of(end - later), 1 if at_once else later
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
-        X, Y = self._find_pairs(past.rounds(slice(len(past.X) - n, None)))
+        rounds = past.rounds(slice(len(past.X) - n, None))
+        X, Y = self._find_pairs(rounds, rounds.Y)
         bits = np.ascontiguousarray(X.T + 0.0).view(np.int64)  # without -0.0
         X = bits ^ ((bits >> 63) & LARGEST)  # order_bits
         rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
@@ -184,9 +193,9 @@ class Boosted(Forest):
 
     _grow_nodes = staticmethod(loops.grow_best)
 
-    def play(self, rounds: Rounds) -> np.ndarray:
-        """Return the sums u of the leaves of n rounds, (n, 1, K)."""
-        return super().play(rounds._replace(Y=NO_LABELS))
+    def play(self, rounds: Rounds, labels: np.ndarray | None = None) -> np.ndarray:
+        """Return the sums u of the leaves of n rounds, (n, 1, K), which learn nothing."""
+        return super().play(rounds, NO_LABELS)
 
     def _begin_trees(
         self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
@@ -217,6 +226,7 @@ class Residuals(State[ResidualState, None]):
     """
 
     _layout = ResidualState
+    _plays: list[bool]  # in which outputs boosted trees count
 
     def __init__(self, outputs: int, seed: int):
         size, how = (settings.TREES, settings.GROWTHS), settings.BOOSTING
@@ -224,31 +234,32 @@ class Residuals(State[ResidualState, None]):
         self.boosted = Boosted(outputs, 0, (0.0,), seed, how.trees, how.growths)
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
         self._state.totals[:, -1] = -how.debt
+        labels, *new = np.empty((3, settings.BLOCK_ROWS))  # workspace
+        self._bound = bind((self._state, np.empty(AMENDED), labels, Aggregates(*new)))
 
     def play(self, rounds: Rounds, reach: np.ndarray, out: LayerResults) -> np.ndarray:
         """Amend what the layers wrote of n rounds: forecasts, losses, bounds; return residuals.
 
         reach : (n or 1, K), the largest residual that trees learn.
         """
-        forecasts = self.forecasts = np.empty((len(rounds.X), AMENDED, out.predictions.shape[1]))
-        plain, residuals = forecasts[:, :1], NO_LABELS
-        plain[:, 0] = out.predictions
-        recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
+        plain, residuals = out.predictions[:, None], np.empty_like(rounds.Y)
+        if len(rounds.then.asked):
+            plain = plain.copy()
+            recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
         if len(rounds.Y):
-            residuals = np.empty_like(rounds.Y)
-            enter(write_residuals)(rounds.Y, rounds.cut, plain.copy(), reach, residuals)
-        np.add(plain, self.forest.play(rounds._replace(Y=residuals)), out=forecasts[:, 1:-1])
-        forecasts[:, -1:], plays = plain, self.boosted._state.unit > 1.0  # where they found rules
-        if plays.any():
-            sure = settings.BOOSTING.surest
-            boosted = self.boosted.play(rounds)
-            forecasts[:, -1:] = np.tanh(np.arctanh(plain.clip(-sure, sure)) + boosted)
-        recall(forecasts, rounds, slice(-AMENDED, None))
-        for k in range(forecasts.shape[2]):
-            F = forecasts[:, : AMENDED - 1 + int(plays[k]), k].copy()
-            weights, (y, *new) = np.empty(F.shape[1]), np.empty((3, len(F)))
-            work = weights, y, Aggregates(*new)
-            played, status = enter(mix_rounds)(F, rounds.Y, k, self._state, *work, out)
+            enter(write_residuals)(rounds.Y, rounds.cut, plain, reach, residuals)
+        of_trees = self.forest.play(rounds, residuals)
+        if not rounds.was_forecast:  # else these are there
+            self._plays, last = [unit > 1.0 for unit in self.boosted._state.unit.tolist()], plain
+            if any(self._plays):
+                sure, sums = settings.BOOSTING.surest, self.boosted.play(rounds)
+                last = np.tanh(np.arctanh(np.minimum(np.maximum(plain, -sure), sure)) + sums)
+            self.forecasts = np.concatenate([plain, plain + of_trees, last], axis=1)
+            if len(rounds.then.asked):
+                recall(self.forecasts, rounds, slice(-AMENDED, None))
+        for k, plays in enumerate(self._plays):
+            F = np.ascontiguousarray(self.forecasts[:, : AMENDED - 1 + plays, k])
+            played, status = enter(mix_rounds)(F, rounds.Y, k, self._bound, out)
             if status != DONE:
                 raise Trouble(status, played)
         return residuals

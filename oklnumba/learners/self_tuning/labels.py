@@ -11,16 +11,22 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers, enter
 from oklnumba.hot.tuned.layers import Recalled
-from oklnumba.hot.tuned.scaling import write_lags
+from oklnumba.hot.tuned.scaling import (
+    HIGH,
+    LEAST,
+    LOW,
+    MEDIAN,
+    MOST,
+    append_rows,
+    cut_labels,
+    write_lags,
+)
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 
-# Limits of labels. Beyond LOW and HIGH a label is an outlier unless it was foretold, beyond LEAST
-# and MOST in any case; MEDIAN, the median of the last SHORT_WINDOW labels, is learned in its place.
-# REACH is how far outliers begin from the median of the last LONG_WINDOW labels.
-LEAST, LOW, MEDIAN, HIGH, MOST, REACH = range(6)
 WINDOWS = 128  # of labels: as many as one thread measures at a time; Python's lock costs more below
 REMEMBERED = settings.BLOCK_ROWS + LONG_WINDOW  # labels: of a block, and as many late ones
+ALL_REMEMBERED = np.full(settings.BLOCK_ROWS, REMEMBERED)
 
 
 class Known(NamedTuple):
@@ -130,8 +136,8 @@ class Labels(State[LabelsState, None]):
     """
 
     _layout = LabelsState
-    _lately: np.ndarray  # as ``cut``, and what was remembered last behind them
-    _at_forecast: Known  # what was known in the last forecast
+    _known: Known  # what was known in the last forecasts
+    _are_usual: bool  # whether all labels remembered last are within LOW and HIGH
 
     def __init__(self, outputs: int, are_judged: bool):
         self._are_judged = are_judged
@@ -140,22 +146,10 @@ class Labels(State[LabelsState, None]):
         limits = np.array([-MAX_LABEL, -MAX_LABEL, 0.0, MAX_LABEL, MAX_LABEL, MAX_LABEL])
         self._state.limits[:] = limits[:, None]
 
-    # ---- what is known ----
-
     def know_all(self, n: int) -> Known:
         """Return what is known in n single forecasts now."""
-        self._at_forecast = look_back(self._state.cut, np.full(n, REMEMBERED))
-        return self._at_forecast
-
-    def know(self, before: np.ndarray, was_forecast: bool) -> Known:
-        """Return what is known in the rows that were remembered last, and in those among them.
-
-        before : of how many of them each knows the label; negative of late rows.
-        """
-        if was_forecast:
-            return self._at_forecast
-        # Where not even the first ones remembered are known, these count as known.
-        return look_back(self._lately, np.maximum(REMEMBERED + before, settings.LAGS))
+        self._known = look_back(self._state.cut, ALL_REMEMBERED[:n])
+        return self._known
 
     # ---- what is usual ----
 
@@ -178,24 +172,34 @@ class Labels(State[LabelsState, None]):
         # One after another.
         in_force = np.concatenate([self._state.limits[:, None], *measured], axis=1)
         self._state.limits[:] = in_force[:, -1]
-        return in_force[:, np.searchsorted(range(first, m, every), before, side="right")]
+        places = np.searchsorted(range(first, m, every), before, side="right")
+        return in_force.take(places, axis=1)
 
     def remember(
-        self, Y: np.ndarray, limits: np.ndarray, learned: slice | np.ndarray = slice(None)
-    ) -> np.ndarray:
-        """Append the labels learned to the last ones; return all cut to [LEAST, MOST], (n, K)."""
-        cut = np.minimum(np.maximum(Y, limits[LEAST]), limits[MOST])
-        recent = np.concatenate([self._state.recent, Y[learned]])
-        self._lately = np.concatenate([self._state.cut, cut[learned]])
-        self._state.recent[:] = recent[-LONG_WINDOW:]
-        self._state.cut[:] = self._lately[-REMEMBERED:]
-        return cut
+        self, Y: np.ndarray, limits: np.ndarray, learned: slice | np.ndarray,
+        known_counts: np.ndarray | None,
+    ) -> tuple[np.ndarray, Known]:  # fmt: skip
+        """Append the labels learned to the last ones.
+
+        Returns all, cut to [LEAST, MOST], (n, K), and what each row knew. known_counts : (n,), of
+        how many of these labels, negative of late rows; None: it is as in the last forecast.
+        """
+        state, cut = self._state, np.empty_like(Y)
+        self._are_usual = enter(cut_labels)(Y, limits, cut)
+        new = cut[learned]
+        if known_counts is not None:
+            # Where not even the first ones remembered are known, these count as known.
+            counts = np.maximum(REMEMBERED + known_counts, settings.LAGS)
+            self._known = look_back(np.concatenate([state.cut, new]), counts)
+        enter(append_rows)(state.recent, Y[learned])
+        enter(append_rows)(state.cut, new)
+        return cut, self._known
 
     def judge(
         self, limits: np.ndarray, Y: np.ndarray, forecasts: np.ndarray, offsets: Any = 0.0
     ) -> np.ndarray:
-        """Return labels to learn; forecasts : (E, n, K), of ridge and AWV with lags."""
-        if not ((Y < limits[LOW]) | (Y > limits[HIGH])).any():  # mostly; NaN stays
+        """Return which labels remembered last to learn; forecasts : (E, n, K), of lags."""
+        if self._are_usual:  # mostly
             return Y
         reach = settings.FORETOLD * np.abs(Y - limits[MEDIAN])
         foretold = (np.abs(forecasts + offsets - Y) <= reach).any(axis=0)
@@ -229,13 +233,13 @@ def check_sizes(y: np.ndarray, recent: np.ndarray | None) -> None:
 
     What counts is the median size of the last SHORT_WINDOW labels but zeros.
     """
-    sizes, (least, most) = np.abs(y), settings.LABEL_SIZES
-    if not any(size > most or 0.0 < size < least for size in sizes.ravel().tolist()):
+    least, most = settings.LABEL_SIZES
+    if not any(size > most or 0.0 < size < least for size in map(abs, y.ravel().tolist())):
         return
     before = np.full((SHORT_WINDOW - 1, *y.shape[1:]), np.nan)
     if recent is not None:
         before = recent[1 - SHORT_WINDOW :].reshape(before.shape)
-    sizes = np.concatenate([np.abs(before), sizes])
+    sizes = np.concatenate([np.abs(before), np.abs(y)])
     sizes[sizes == 0.0] = np.nan
     windows = sliding_window_view(sizes, SHORT_WINDOW, axis=0)
     size, enough = take_medians(windows), (windows > 0.0).sum(axis=-1) >= settings.FEWEST_SIZES

@@ -8,11 +8,11 @@ import numpy as np
 
 from oklnumba.core.guard import find_blas, finish, locked
 from oklnumba.core.health import Part
-from oklnumba.core.inputs import find_labels
 from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import COMPILES
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
+from oklnumba.hot.tuned.scaling import REACH
 from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.late import Late
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
@@ -28,7 +28,7 @@ from oklnumba.learners.self_tuning.forecasters import (
     count_forecasts,
 )
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
-from oklnumba.learners.self_tuning.labels import NO_LABELS, REACH, Labels, Rounds, check_sizes
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Rounds, check_sizes
 from oklnumba.learners.self_tuning.regressions import Trouble
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
@@ -213,12 +213,12 @@ class SelfTuning(Learner):
 
     @property
     def _can_widen(self) -> bool:
-        return not self._restarts.are_over(self._played)
+        return self._played < self._restarts.end
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rounds in blocks that end with each event of the schedule."""
         Y, start = np.ascontiguousarray(y).reshape(len(X), self._outputs), 0
-        was_forecast, there, played = self._take_forecast(X), find_labels(Y), self._played
+        was_forecast, there, played = self._take_forecast(X), Y[:, 0] == Y[:, 0], self._played
         count = there.cumsum()
         while start < len(X):
             before = self._played - played  # labels of these rows
@@ -249,25 +249,28 @@ class SelfTuning(Learner):
             return
         learned: Any = slice(None) if m == n else np.flatnonzero(there)
         limits = labels.measure(Y[learned], before, self._played)
-        cut, late = labels.remember(Y, limits, learned), self._take_late(n)
+        late = self._take_late(n)
         known_counts = before - late.leads if len(late.rows) else before  # that each row knew
-        known = labels.know(known_counts, was_forecast)
+        looks_back = None if was_forecast else known_counts
+        cut, known = labels.remember(Y, limits, learned, looks_back)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
         asks = ~there & (before + self._played > 0) if len(late.notes) else there
         if len(late.notes):
             rounds = self._read_notes(late, asks, rounds)
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
-        out = LayerResults(*(a.reshape(Y.shape) for a in (trace.predictions, *trace.certificate)))
+        flat = trace.predictions, *trace.certificate
+        out = LayerResults._make([a.reshape(Y.shape) for a in flat])
         rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
         residuals = self._residuals.play(rounds, limits[REACH] * (self._restarts.last > 0), out)
         # The certificate is of the labels that came: the price of outliers is part of it.
         price = labels.add_price(Y, rounds.Y, out.predictions)
-        for so_far in (out.loss, out.bound, out.guaranteed):
-            so_far += price
+        if price.any():
+            for so_far in (out.loss, out.bound, out.guaranteed):
+                so_far += price
         np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
         if m < n:
             self._write_notes(late, asks)
-        if not self._restarts.are_over(self._played):
+        if self._played < self._restarts.end:
             played, recorded = self._played, ensemble.lasting.recorded
             self._restarts.record(rounds, played + known_counts, recorded, residuals, played)
         self._played += m
@@ -275,7 +278,7 @@ class SelfTuning(Learner):
             first = self._restarts.past(settings.SHORT_WINDOW)  # from before there were limits
             first.Y[:], first.cut[:] = labels.judge_first(self._played)
         if self._played >= self._next_part:
-            parts = [] if self._restarts.are_over(self._played) else self._grow_trees(n == 1)
+            parts = self._grow_trees(n == 1) if self._played < self._restarts.end else []
             self._ensemble = self._restarts.next_ensemble(ensemble, self._played, n == 1)
             if self._ensemble is not ensemble:
                 trace.sizes[-1] = self.size
@@ -320,7 +323,7 @@ class SelfTuning(Learner):
         """Return the next n late rows; without notes if none come."""
         late = self._late
         if not len(late.rows):
-            return Late()
+            return SelfTuning._late
         self._late = late.cut(n)
         return late.cut(0, n)
 
@@ -351,9 +354,9 @@ class SelfTuning(Learner):
 
         Returns after how many rounds the parts end on which they grow next.
         """
-        forests = [(forest, self._restarts.past) for forest in self._forests]
         last = self._residuals.forest, self._residuals.boosted
-        for forest, past in [*forests, *((one, self._restarts.past_residuals) for one in last)]:
+        for forest in (*self._forests, *last):
+            past = partial(self._restarts.past, of_residuals=forest in last)
             if single is None:
                 forest.grow_now(past, self._played)
             else:

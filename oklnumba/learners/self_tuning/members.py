@@ -206,7 +206,8 @@ class Groups:
         """
         some, n, Y, base, coins = self._every, len(rounds.X), rounds.Y, NO_LABELS, NO_LABELS
         joining = [i for i, one in enumerate(self.groups) if rounds.joins and not one.is_full]
-        if rounds.joins and not len(rounds.Y):
+        chooses = rounds.joins and not len(rounds.Y)
+        if chooses:
             some = np.array(joining, dtype=np.int64)
         elif self.groups[0].space.lags:
             base = rounds.known.last - self._offsets
@@ -215,9 +216,9 @@ class Groups:
             Y = Y - self._offsets
         if joining:
             coins = np.full((len(some), n), loops.NEVER)
-        for i in joining:
-            row = coins[some.searchsorted(i)]
-            row[rounds.learned] = self.groups[i].coins.take(len(row[rounds.learned]))
+            count = len(coins[0, rounds.learned])
+        for place, i in enumerate(joining):
+            coins[place if chooses else i, rounds.learned] = self.groups[i].coins.take(count)
         seen = loops.Seen(views.with_lags, views.scores, Y, coins, rounds.then.asked, base)
         call = partial(self._call, rounds.was_forecast, seen, some)
         if n == 1:

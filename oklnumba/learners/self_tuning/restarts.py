@@ -94,12 +94,9 @@ class Restarts(State[RestartsState, None]):
         pieces = dict(zip(settings.RESTARTS, settings.PIECES_PER_ROUND, strict=False))
         self.timetable: Timetable[Ensemble] = Timetable(parts, pieces)
         growths = (*settings.GROWTHS, *settings.BOOSTING.growths)
+        self.end = ends[-1]  # the round of the last restart that will be
         self._stops = sorted([*parts.values(), *ends, *growths, sys.maxsize])
         self._make_state(counts=2, d=d, outputs=outputs, lasting=lasting)
-
-    def are_over(self, played: int) -> bool:
-        """Return whether the last restart was before or after that round."""
-        return played >= max(self.timetable.parts)
 
     @property
     def last(self) -> int:
@@ -123,13 +120,10 @@ class Restarts(State[RestartsState, None]):
             array[played:total] = values[rounds.learned]
         self._counts[PAST] = total
 
-    def past(self, n: int) -> Past:
-        """Return the first n rounds (views)."""
-        return Past(*[array[:n] for array in self._state[1:-1]])
-
-    def past_residuals(self, n: int) -> Past:
-        """Return the same with residuals in place of labels."""
-        return self.past(n)._replace(Y=self._state.residuals[:n])
+    def past(self, n: int, of_residuals: bool = False) -> Past:
+        """Return the first n rounds (views), with residuals in place of labels if these count."""
+        past = Past(*[array[:n] for array in self._state[1:-1]])
+        return past._replace(Y=self._state.residuals[:n]) if of_residuals else past
 
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
         """Return the ensemble of the next round: a new one, if there is a restart now."""
@@ -139,14 +133,14 @@ class Restarts(State[RestartsState, None]):
                 ensemble = self._make_next(ensemble, work, played)
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
-        if played == max(self.timetable.parts):
+        if played == self.end:
             self._free(PAST)
         return ensemble
 
     def pays(self, played: int) -> bool:
         """Return whether a restart pays: the last one is over a sixteenth of the rounds ago."""
         recent = (played - self.last) * settings.GROWTH_SHARE <= played
-        return played >= settings.RESTARTS[0] and not recent and not self.are_over(played)
+        return played >= settings.RESTARTS[0] and not recent and played < self.end
 
     def make_now(self, ensemble: Ensemble, played: int) -> Ensemble:
         """Return the ensemble of a restart out of schedule."""

@@ -14,6 +14,7 @@ from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
 from oklnumba.core.guard import Paced, finish, run_together
+from oklnumba.hot.primitives.jit import enter
 from oklnumba.hot.primitives.rows import distance_block
 from oklnumba.hot.tuned.scaling import write_scores, write_standardised
 from oklnumba.hot.tuned.space import Tree
@@ -91,7 +92,7 @@ class Scales(NamedTuple):
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the standardised inputs; columns that came later wait for the next restart."""
         Z = np.empty((len(X), len(self.mean)))
-        write_standardised(X, self.mean, self.scale, *LIMITS, 0, Z)
+        enter(write_standardised)(X, self.mean, self.scale, *LIMITS, 0, Z)
         return Z
 
     def see(self, X: np.ndarray, space: Space) -> np.ndarray:
@@ -104,10 +105,10 @@ class Scales(NamedTuple):
         """Return the inputs as members see them; with lags the differences of labels follow."""
         d, (outputs, lags) = len(self.mean), self.difference_mean.shape
         with_lags = np.empty((len(X), d + outputs * lags))
-        write_standardised(X, self.mean, self.scale, *LIMITS, 0, with_lags)
+        enter(write_standardised)(X, self.mean, self.scale, *LIMITS, 0, with_lags)
         changes = known.differences[..., :lags].reshape(len(X), outputs * lags)
         mean, scale = self.difference_mean.ravel(), self.difference_scale.ravel()
-        write_standardised(changes, mean, scale, *LIMITS, d, with_lags)
+        enter(write_standardised)(changes, mean, scale, *LIMITS, d, with_lags)
         scores = find_scores(with_lags, self.knots, self.scores) if self.median else with_lags
         return Views(scores, with_lags)
 
@@ -229,7 +230,7 @@ def measure_scores(Z: np.ndarray) -> Paced[tuple[np.ndarray, np.ndarray, np.ndar
 def find_scores(Z: np.ndarray, knots: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return the normal scores of Z: linear between knots, of slope 1 beyond."""
     out = np.empty((len(Z), len(knots)))
-    write_scores(Z, knots, scores, out)
+    enter(write_scores)(Z, knots, scores, out)
     return out
 
 
