@@ -22,7 +22,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 from numba import types
-from numba.core import analysis, cgutils, compiler, ir, typed_passes, untyped_passes
+from numba.core import cgutils, compiler, ir, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
@@ -116,8 +116,9 @@ class _Lower(Lower):
             for one in block.find_insts(ir.Assign):
                 assigned.setdefault(one.target.name, []).append(at)
         once = {name for name, where in assigned.items() if len(where) == 1}
-        before = analysis.compute_cfg_from_blocks(blocks).dominators()
-        for at, names in analysis.compute_use_defs(blocks).usemap.items():  # of other blocks
+        lifetime = self.func_ir.variable_lifetime  # numba found it when the IR changed last
+        before = lifetime.cfg.dominators()
+        for at, names in lifetime.usedefs.usemap.items():  # of other blocks
             once -= {n for n in names & once if not at > assigned[n][0] in before[at]}
         self._singly_assigned_vars, self._blk_local_varmap = once, {}
 
