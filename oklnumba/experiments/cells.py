@@ -198,8 +198,9 @@ def measure_run(player: Learner, done: Run, measure: Measure | None) -> dict[str
     more = measure(player, done) if measure else {}
     checks.require(isinstance(more, dict), "the result of measure", more, "a dict of columns")
     for name, value in more.items():
+        is_free = name not in COLUMNS or name == "regret"  # which is empty without a lam
         what = "another name than those of the table's own columns"
-        checks.require(name not in COLUMNS, "a column of measure", name, what)
+        checks.require(is_free, "a column of measure", name, what)
         cell = as_cell(value, name)
         more[name] = cell.without_data() if isinstance(cell, Run) else cell
     size = int(done.sizes.max()) if done.rounds else 0  # not the last: some learners restart
