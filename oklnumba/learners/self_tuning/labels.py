@@ -10,7 +10,7 @@ from oklnumba.components.scaling import measure_range, take_medians
 from oklnumba.core.guard import run_together
 from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers, enter
-from oklnumba.hot.tuned.layers import Recalled
+from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.hot.tuned.scaling import (
     HIGH,
     LEAST,
@@ -215,17 +215,22 @@ class Labels(State[LabelsState, None]):
         self._state.cut[-played:][:SHORT_WINDOW] = cut
         return keep_within(Y, limits[LOW], limits[MEDIAN], limits[HIGH]), cut
 
-    def add_price(self, Y: np.ndarray, learned: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
-        """Return what outliers cost so far, (n or 1, K): losses less those of labels learned."""
-        if learned is Y:  # no outlier among them
-            return self._state.price
-        with np.errstate(over="ignore"):  # squares of labels beyond 1e154
-            more = (Y - forecasts) ** 2 - (learned - forecasts) ** 2
-        more[Y != Y] = 0.0
-        more[0] += self._state.price
-        prices = np.add.accumulate(more)
-        self._state.price[:] = prices[-1]
-        return prices
+    def add_price(self, Y: np.ndarray, learned: np.ndarray, out: LayerResults) -> None:
+        """Add what outliers cost so far to certificates, which are of the labels that came.
+
+        That is the losses of these less those of the labels learned.
+        """
+        price = self._state.price
+        if learned is not Y:  # there are outliers
+            with np.errstate(over="ignore"):  # squares of labels beyond 1e154
+                more = (Y - out.predictions) ** 2 - (learned - out.predictions) ** 2
+            more[Y != Y] = 0.0
+            more[0] += price
+            price = np.add.accumulate(more)
+            self._state.price[:] = price[-1]
+        if price.any():
+            for so_far in (out.loss, out.bound, out.guaranteed):
+                so_far += price
 
 
 def check_sizes(y: np.ndarray, recent: np.ndarray | None) -> None:

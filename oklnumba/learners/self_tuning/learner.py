@@ -262,11 +262,7 @@ class SelfTuning(Learner):
         out = LayerResults._make([a.reshape(Y.shape) for a in flat])
         rounds = ensemble.play(rounds, out, partial(labels.judge, limits))
         residuals = self._residuals.play(rounds, limits[REACH] * (self._restarts.last > 0), out)
-        # The certificate is of the labels that came: the price of outliers is part of it.
-        price = labels.add_price(Y, rounds.Y, out.predictions)
-        if price.any():
-            for so_far in (out.loss, out.bound, out.guaranteed):
-                so_far += price
+        labels.add_price(Y, rounds.Y, out)
         np.add.reduce(ensemble.sizes[:, :n], axis=0, out=trace.sizes)
         if m < n:
             self._write_notes(late, asks)
