@@ -47,6 +47,8 @@ def stream(name="plain", n=N, seed=0):
         y[0] = 1.0  # so that after the first block rounding does not decide between sure forecasts
     if name == "drift":
         y[n // 2 :] *= -5.0
+    if name == "two values":  # one of them rare
+        y = np.where(t % 300 == 299, 1e6, -1.0)
     if name == "growing labels":
         y *= np.exp(t / 50.0)
     if name == "outliers":
@@ -389,7 +391,9 @@ def test_a_round_takes_over_what_its_own_forecast_computed_and_no_other(name):
     assert_array_equal(asked.member_losses, silent.member_losses)
 
 
-@pytest.mark.parametrize("name", ["plain", "growing labels", "sorted", "rain", "signs", "constant"])
+@pytest.mark.parametrize(
+    "name", ["plain", "growing labels", "sorted", "rain", "signs", "constant", "two values"]
+)
 def test_outliers_are_those_of_the_definition(name):
     _, y = stream(name, n=1500)
     rng = np.random.default_rng(7)

@@ -237,6 +237,9 @@ def test_a_failing_cell_is_recorded_and_stops_nothing(monkeypatch):
     ):
         odd = okl.sweep(fogd, (X, Y), measure=lambda *_: result)  # noqa: B023
         assert error in odd["error"][0]
+    with pytest.warns(UserWarning, match="own regret replaces that of measure"):
+        own = okl.sweep(fogd, (X, Y), kernel=KERNEL, regret=1.0, measure=lambda *_: {"regret": 5.0})
+    assert own["regret"] == okl.sweep(fogd, (X, Y), kernel=KERNEL, regret=1.0)["regret"] != [5.0]
     monkeypatch.setattr(okl.theory, "Hindsight", lambda *_: np.linalg.inv(np.zeros((2, 2))))
     with pytest.warns(UserWarning, match="no regret for data 0, squared: LinAlgError: Singular"):
         table = okl.sweep(fogd, (X, Y), kernel=KERNEL, regret=1.0)

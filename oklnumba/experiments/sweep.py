@@ -457,7 +457,10 @@ def add_regret(
 ) -> tuple[dict[str, float], dict[str, list[float]]]:  # fmt: skip
     """Add the regret to the rows; return min_f sum loss + lam |f|^2 by "data, loss" and bounds."""
     whole, wanted = [], {}
+    if any(row["regret"] is not None for row in rows):
+        checks.warn("the table's own regret replaces that of measure; give that another name")
     for cell, row in zip(plan, rows, strict=True):
+        row["regret"] = None
         if not row["error"] and row["n"] == cell.stream.shape[0]:
             place = f"{row['data']}, {row['loss']}"
             whole.append((place, row))

@@ -276,7 +276,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
             so_far = f"the classes so far are {known.tolist()}"
             fault = f"y has {y.tolist()[0]!r}, but {so_far}"
             raise ValueError(f"{fault}; labels must be all texts or all numbers")
-        # Also those of calls that were refused then.
+        # Classes that have a place, those of refused calls too.
         named = [] if player is None else [*player.classes[:-1]]
         for label in dict.fromkeys(y.tolist()):
             if label not in named:

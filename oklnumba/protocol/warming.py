@@ -127,12 +127,13 @@ def _play(learner: Learner) -> None:
     y = np.sign(X[:, 0] + 0.1)
     if isinstance(learner, OneVsRest):
         y = np.asarray(learner.classes)[np.arange(ROWS) % len(learner.classes)]
-    elif isinstance(learner, MultiOutput):
-        y = np.stack([y, -y], axis=1)
-    try:
-        learner._as_labels(y, ROWS)
-    except ValueError:  # beyond a bound on labels, such as C
-        y = TINY * y
+    else:
+        if isinstance(learner, MultiOutput):
+            y = np.stack([y, -y], axis=1)
+        try:
+            learner._as_labels(y, ROWS)
+        except ValueError:  # beyond a bound on labels, such as C
+            y = TINY * y
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kernels and features need not suit these inputs
         if run(learner, X, y).interrupted:

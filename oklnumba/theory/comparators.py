@@ -113,12 +113,12 @@ def _evaluate(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, weights: Wei
     total, norm = float(loss.value(fitted, y).sum()), float(np.linalg.norm(weights.w))
     value, a, lengths = total + lam * norm**2, np.abs(weights.dual), np.linalg.norm(F, axis=1)
     off = EPS * (r + 4) * norm * lengths  # rounding of each forecast
-    # The gap has a sum of squares / (4 lam): of F'a, or of 2 lam w - F'a where a are slopes at the
-    # rounded forecasts; slopes at those of F w would change it by at most off^2.
-    product = F.T @ weights.dual
-    squares = float(product @ product) if in_dual(loss) else 4.0 * lam * weights.gap
+    if in_dual(loss):  # the gap has |F'a|^2 / (4 lam); slopes are at most 1
+        squares, slopes = float(np.square(F.T @ weights.dual).sum()), np.maximum(a, 1.0)
+    else:  # the gap is |2 lam w - F'a|^2 / (4 lam), a of the rounded forecasts; curvature <= 2
+        squares, slopes = 4.0 * lam * weights.gap, a + 2.0 * off
     slack = EPS * (n + 4) * (float(lengths @ a) + 2.0 * lam * norm)  # rounding of what is squared
-    loose = EPS * (n + 64) * (value + weights.terms) + float(off @ (a + 2.0 * off))
+    loose = EPS * (n + 64) * (value + weights.terms) + float(off @ slopes)
     loose += (2.0 * float(np.sqrt(squares)) + slack) * slack / (4.0 * lam)
     return Comparator(total, norm, fitted, max(value - weights.gap - loose, 0.0), value + loose)
 

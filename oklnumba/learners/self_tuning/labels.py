@@ -198,7 +198,10 @@ class Labels(State[LabelsState, None]):
     def judge(
         self, limits: np.ndarray, Y: np.ndarray, forecasts: np.ndarray, offsets: Any = 0.0
     ) -> np.ndarray:
-        """Return which labels remembered last to learn; forecasts : (E, n, K), of lags."""
+        """Return what to learn of the labels that were just remembered.
+
+        forecasts : (E, n, K), of members with lags.
+        """
         if self._are_usual:  # mostly
             return Y
         reach = settings.FORETOLD * np.abs(Y - limits[MEDIAN])

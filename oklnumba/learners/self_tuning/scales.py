@@ -106,7 +106,8 @@ class Scales(NamedTuple):
         d, (outputs, lags) = len(self.mean), self.difference_mean.shape
         with_lags = np.empty((len(X), d + outputs * lags))
         enter(write_standardised)(X, self.mean, self.scale, *LIMITS, 0, with_lags)
-        changes = known.differences[..., :lags].reshape(len(X), outputs * lags)
+        changes = np.ascontiguousarray(known.differences[..., :lags])
+        changes = changes.reshape(len(X), outputs * lags)
         mean, scale = self.difference_mean.ravel(), self.difference_scale.ravel()
         enter(write_standardised)(changes, mean, scale, *LIMITS, d, with_lags)
         scores = find_scores(with_lags, self.knots, self.scores) if self.median else with_lags
