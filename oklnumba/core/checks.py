@@ -23,6 +23,10 @@ SHORT = 6  # larger arrays are shown by their shape
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
 
 
+class UnknownClass(ValueError):
+    """A file names a class that is not there."""
+
+
 def warn(message: str) -> None:
     """Give a UserWarning that points at the first frame outside oklnumba."""
     frame, level = sys._getframe(), 1

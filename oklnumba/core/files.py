@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from oklnumba.core.checks import as_path, warn
+from oklnumba.core.checks import UnknownClass, as_path, warn
 
 if sys.platform != "win32":
     import fcntl
@@ -249,7 +249,7 @@ def refuse_damage(path: str | os.PathLike) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError, MemoryError):
         raise
-    except NameError as error:  # of a class that is not there
+    except UnknownClass as error:
         raise ValueError(f"{path} {error}") from None
     except ImportError as error:
         raise ImportError(f"{path} needs a library that is missing: {error}") from error

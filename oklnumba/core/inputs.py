@@ -207,7 +207,8 @@ def as_labels(y: Any, n: int, classes: bool = False) -> np.ndarray:
         raise ValueError("labels are missing: pass y, one number for each row of X")
     array = as_values(y, n, "y", "label")
     given = y if isinstance(y, list | tuple) else np.asarray(y)
-    if n > 0 and all(isinstance(one, bool | np.bool_) for one in given):
+    are_bools = isinstance(given, np.ndarray) and given.dtype == bool
+    if are_bools or n > 0 and all(isinstance(one, bool | np.bool_) for one in given):
         array = 2.0 * array - 1.0
     if classes:
         outside = np.abs(array) != 1.0

@@ -238,7 +238,7 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def from_spec(spec: Any, arrays: Any, classes: Sequence[type] = ()) -> Any:
-    """Return what ``to_spec`` wrote, made of ``classes`` and oklnumba's; NameError for others."""
+    """Return what ``to_spec`` wrote, made of ``classes`` and oklnumba's, or UnknownClass."""
     if not isinstance(spec, dict):
         return spec
     if "array" in spec:
@@ -248,7 +248,7 @@ def from_spec(spec: Any, arrays: Any, classes: Sequence[type] = ()) -> Any:
         return tuple(items) if spec["tuple"] else items
     name, by_name = spec["class"], list_classes() | {one.__name__: one for one in classes}
     if name not in by_name:
-        raise NameError(
+        raise checks.UnknownClass(
             f"needs the class {name}, which is not in this oklnumba; if it is your own, pass it: "
             f"okl.load(path, classes=[{name}]); otherwise update oklnumba"
         )
