@@ -55,7 +55,16 @@ FOURIER = okl.FourierFeatures(30, sigma=0.8, seed=0)  # of full rank
 
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 500])
 @pytest.mark.parametrize(
-    "loss", ["logistic", "hinge", "absolute", "epsilon_insensitive", "quantile(0.9)"]
+    "loss",
+    [
+        "logistic",
+        "squared_hinge",
+        "huber",
+        "hinge",
+        "absolute",
+        "epsilon_insensitive",
+        "quantile(0.9)",
+    ],
 )
 def test_the_best_function_for_a_small_lam(loss, rank, monkeypatch):
     monkeypatch.setattr("oklnumba.theory.comparators.LOW_RANK", rank)  # which solver comes first
@@ -101,7 +110,7 @@ def test_a_comparator_that_is_not_proved_is_an_error(monkeypatch):
 
 
 def test_the_cure_of_a_comparator_in_a_norm_ball_works():
-    points, ball = 1e3 * X, partial(theory.norm_ball_comparator, okl.Polynomial(2), y=SIGNS)
+    points, ball = 1e5 * X, partial(theory.norm_ball_comparator, okl.Polynomial(3), y=SIGNS)
     said = r"scale the inputs, X / np.abs\(X\).max\(\), or lower radius=0.5"
     troubled(said, ball, X=points, radius=0.5, loss="squared_hinge")
     assert ball(X=points / np.abs(points).max(), radius=0.5, loss="squared_hinge").norm <= 0.5

@@ -32,7 +32,7 @@ from oklnumba.core import checks, cholesky, inputs
 from oklnumba.core.guard import one_blas_thread, run_together
 from oklnumba.hot.primitives.features import fourier_block
 from oklnumba.hot.primitives.losses import LEVELS, QUANTILE, TUBE, loss_derivatives
-from oklnumba.theory.comparators import GAP, Comparator, in_dual
+from oklnumba.theory.comparators import GAP, Comparator, in_dual, second_derivatives
 from oklnumba.theory.matrix import EPS, pivoted_cholesky
 
 PARTS = 4  # of a block, one per thread: fixed, so that results do not depend on the cores
@@ -140,13 +140,7 @@ def smooth(loss: Loss, f: np.ndarray, y: np.ndarray, mu: float) -> Smooth:
     else:
         value, slope = loss.of_rounds(f, y), np.empty(len(y))
         loss_derivatives(loss.code, f, y, slope)
-        if loss.name == "logistic":
-            curvature = np.abs(slope) * (1.0 - np.abs(slope))
-        elif loss.name == "huber":
-            curvature = np.where(np.abs(gap) < 1.0, 1.0, 0.0)
-        else:  # squared, or its hinge
-            curvature = np.where((loss.name == "squared") | (y * f < 1.0), 2.0, 0.0)
-        return Smooth(value, slope, curvature, value)
+        return Smooth(value, slope, second_derivatives(loss, f, y, slope), value)
     shift, inside = sign * np.clip(apart, low, high), (low < apart) & (apart < high)
     at_kink = np.where(inside, 0.0, loss.of_rounds(f + shift, y))
     rest = shift**2 / mu
