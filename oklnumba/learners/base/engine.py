@@ -165,8 +165,8 @@ class Engine(State[StateT, WorkT], Params):
                 return part.advice(X)
         return None
 
-    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
-        """Take notes, (n, _notes), of the rows that come next: to write, or, with leads, to use."""
+    def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
+        """Take notes, (n, _notes), of the next rows: to write or, with ``missed``, to learn from."""
 
     def _end_fit(self) -> None:
         """Do what is worth while after the last row of a ``fit``, before predictions."""

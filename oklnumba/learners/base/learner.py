@@ -138,13 +138,13 @@ class Learner(Engine[StateT, WorkT]):
             self._warn_of_rows(X, y)
             if known is not None:
                 known = Asked.read(known, self._refuses_late, self._traits.needs_last_label)
-                leads = known.count_leads(self.rounds, len(y))
+                missed = known.count_missed(self.rounds, len(y))
             self._begin(X.shape[1], *y.shape[1:])
             self._schema = schema
             if known is None:
                 self._play_rows(X, y)
             else:
-                self._learn_rows(X, y, leads, known.notes)
+                self._learn_rows(X, y, missed, known.notes)
         return self
 
     @locked
@@ -209,15 +209,15 @@ class Learner(Engine[StateT, WorkT]):
 
     @locked
     def _learn_rows(
-        self, X: np.ndarray, y: np.ndarray, leads: np.ndarray, notes: np.ndarray
+        self, X: np.ndarray, y: np.ndarray, missed: np.ndarray, notes: np.ndarray
     ) -> None:
         """Learn late labels.
 
-        leads : (n,), rounds before a row's that it did not know; notes : of its forecast, if any.
+        missed : (n,), earlier labels that each forecast did not know; notes : of that forecast, if any.
         """
-        self._set_late(fit_notes(notes, len(X), self._notes), leads)
+        self._set_late(fit_notes(notes, len(X), self._notes), missed)
         if self._traits.certificate_rows < 4:  # SelfTuning, which has 4, marks these rounds itself
-            self._learned_late = self._learned_late or bool(leads.any())
+            self._learned_late = self._learned_late or bool(missed.any())
         self._play_rows(X, y)
 
     @locked
@@ -232,7 +232,7 @@ class Learner(Engine[StateT, WorkT]):
             rows = late.rows[some]
             notes = late.notes[rows]
             if learns[some.start]:
-                self._learn_rows(X[some], y[some], late.leads[some], notes)
+                self._learn_rows(X[some], y[some], late.missed[some], notes)
                 traces[-1].sizes[-1] = self.size
             else:
                 traces.append(self._forecast_rows(X[some], notes))
