@@ -166,7 +166,7 @@ class Engine(State[StateT, WorkT], Params):
         return None
 
     def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
-        """Take notes, (n, _notes), of the next rows: to write or, with ``missed``, to learn from."""
+        """Take notes, (n, _notes), of the next rows: to write or, with ``missed``, to use."""
 
     def _end_fit(self) -> None:
         """Do what is worth while after the last row of a ``fit``, before predictions."""

@@ -213,7 +213,7 @@ class Learner(Engine[StateT, WorkT]):
     ) -> None:
         """Learn late labels.
 
-        missed : (n,), earlier labels that each forecast did not know; notes : of that forecast, if any.
+        missed : (n,), earlier labels that a forecast did not know; notes : of the forecast, if any.
         """
         self._set_late(fit_notes(notes, len(X), self._notes), missed)
         if self._traits.certificate_rows < 4:  # SelfTuning, which has 4, marks these rounds itself
