@@ -383,22 +383,22 @@ def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, 
 
 
 @hot
-def borrow_direction(X, Q, space, model):
-    """Border A as if the point X, (1, d), joined, with coordinates Q; return the rank then.
+def borrow_direction(X, t, at, space, model):
+    """Border A as if row t of X joined, row ``at`` of the points; return the rank then.
 
     Column ``rank`` of Phi, U, inv_d, c and Q is written; counts, R and KORS stay.
     """
-    counts, directions = space.dictionary.counts, space.directions
-    rank, k_xx = counts[RANK], kernel_diag(space.kernel, X[0])
-    rho = find_distance(Q[0], k_xx, space)
+    Q, counts, directions = space.points.Q, space.dictionary.counts, space.directions
+    rank, k_xx = counts[RANK], kernel_diag(space.kernel, X[t])
+    rho = find_distance(Q[at], k_xx, space)
     if not rho > 0.0:
         return rank
     directions.rounds[0], directions.played[0], directions.rhos[0] = 0, counts[PAST], rho
-    find_directions(X, Q, 1, rank, space)
+    find_directions(X[t : t + 1], Q[at : at + 1], 1, rank, space)
     gains = directions.gains[0]
     if not border_factor(model, directions.borders[0], gains, gains, rank):
         return rank
-    Q[0, rank] = last_coordinate(rho, k_xx)
+    Q[at, rank] = last_coordinate(rho, k_xx)
     return rank + 1
 
 
@@ -422,7 +422,7 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
     for t in range(X.shape[0]):
         at, new_rank = sample_point(X, t, 0, space), rank
         if coin < space.probability[0]:
-            new_rank = borrow_direction(X[t : t + 1], points.Q[at : at + 1], space, model)
+            new_rank = borrow_direction(X, t, at, space, model)
         r = pad(points.Q[at], new_rank)
         # p = U^-T q, which is kept for the round.
         solve_points(points.Q, at, 1, r, factor, model.forgetting, model.work)

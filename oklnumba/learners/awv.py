@@ -287,15 +287,15 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
 
     def _arguments(self, trace: Trace) -> tuple:
         """Return what both loops take after features and labels; a forecast all but the last."""
-        single = self._single is not None and trace is self._single.trace
-        if single and self._of_single is not None:
+        is_single = trace is self._single.trace
+        if is_single and self._of_single is not None:
             return self._of_single
         trace.sizes.fill(self._r)
         stretch = loops.Stretch(0, len(trace.sizes), self._room, self._room)
         factor, forgetting, work = self._state.factor, self._forgetting, self._work
         out, certificate = share_trace(self._state.totals, trace, self._results)
         arguments = stretch, factor, forgetting, work, self._is_ridge, out, certificate
-        if single:
+        if is_single:
             self._of_single = arguments
         return arguments
 
@@ -305,8 +305,8 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         self._count_rounds(len(X), *play(Z, Y, *self._arguments(trace)))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        n, single = len(X), self._single
-        trace = self._trace(n) if single is None or n > 1 else single.trace
+        single = self._single.trace
+        trace = single if len(X) == 1 and single is not None else self._trace(len(X))
         Z = self._features.of(X, self._take_forecast(X))
         self._note_forecast(X)
         enter(loops.awv_forecasts)(Z, *self._arguments(trace)[:-1])
