@@ -278,25 +278,24 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     _REMEDY = REMEDY
     _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
-    def _start_ridge(self, writer: tuple[Callable, int], forecaster: str, **lengths: int) -> None:
-        """Make the state for a feature map's ``_writer``, and room for what rounds write."""
-        self._start_factor(writer, self._hyper.discount, totals=TOTALS, **lengths)
+    def _start_forecaster(self, forecaster: str) -> None:
+        """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
-        self._of_single: tuple | None = None  # the arguments of single rounds
+        self._single_arguments: tuple | None = None  # those of single rounds
         self._results = make_results(BLOCK_ROWS, self._outputs)
 
     def _arguments(self, trace: Trace) -> tuple:
         """Return what both loops take after features and labels; a forecast all but the last."""
         is_single = trace is self._single.trace
-        if is_single and self._of_single is not None:
-            return self._of_single
+        if is_single and self._single_arguments is not None:
+            return self._single_arguments
         trace.sizes.fill(self._r)
         stretch = loops.Stretch(0, len(trace.sizes), self._room, self._room)
         factor, forgetting, work = self._state.factor, self._forgetting, self._work
         out, certificate = share_trace(self._state.totals, trace, self._results)
         arguments = stretch, factor, forgetting, work, self._is_ridge, out, certificate
         if is_single:
-            self._of_single = arguments
+            self._single_arguments = arguments
         return arguments
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
@@ -305,7 +304,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         self._count_rounds(len(X), *play(Z, Y, *self._arguments(trace)))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        single = self._single.trace
+        single = self._single.trace  # None before the first single round
         trace = single if len(X) == 1 and single is not None else self._trace(len(X))
         Z = self._features.of(X, self._take_forecast(X))
         self._note_forecast(X)
@@ -389,7 +388,8 @@ class PKAWV(FeatureRidge[loops.FeatureState]):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._start_ridge(p.features._writer(d), p.forecaster)
+        self._start_factor(p.features._writer(d), p.discount, totals=TOTALS)
+        self._start_forecaster(p.forecaster)
 
     def _feature_map(self) -> Features:
         return self._hyper.features
@@ -432,7 +432,8 @@ class LinearAWV(Game[loops.FeatureState, PassWork], FeatureRidge[loops.FeatureSt
         def write(X: np.ndarray, out: np.ndarray) -> None:
             out[: len(X), :d] = X
 
-        self._start_ridge((write, d), self._forecaster)
+        self._start_factor((write, d), self._hyper.discount, totals=TOTALS)
+        self._start_forecaster(self._forecaster)
 
     def _facts(self) -> Facts:
         return name_space(self, f"the linear functions of {self.size} inputs")
