@@ -110,7 +110,7 @@ def test_rows_that_are_solved_together_have_the_bits_of_one_alone(m):
     alone = poisoned(5, m + 2)
     alone[:, :m] = B
     for row in alone:
-        linalg.solve_rest(R, B[0], 0, row, m)
+        linalg.solve_rest(R, 0, row, m)
     expected = scipy.linalg.solve_triangular(factor, B.T, trans=1).T if m else B
     np.testing.assert_allclose(alone[:, :m], expected, rtol=1e-11, atol=1e-13)
     for count, known in itertools.product((1, 2, 3, 5), range(0, m + 1, 4)):
@@ -121,8 +121,8 @@ def test_rows_that_are_solved_together_have_the_bits_of_one_alone(m):
         np.testing.assert_array_equal(together[count:, :known], B[count:, :known])
         for solved, b, one in zip(together[:count], B, alone, strict=False):
             row = poisoned(m + 2)
-            row[:m] = b
-            linalg.solve_rest(R, solved, known, row, m)
+            row[:known], row[known:m] = solved[:known], b[known:]
+            linalg.solve_rest(R, known, row, m)
             exact = 1e-13 if numba.config.BOUNDSCHECK else 0.0  # as above
             np.testing.assert_allclose(row[:m], one[:m], rtol=exact, atol=exact)
             assert untouched(row[m:])

@@ -3,7 +3,6 @@
 import functools
 import importlib
 import os
-import re
 import sys
 import threading
 import weakref
@@ -157,6 +156,13 @@ class Scaled:
         return {"rounds": self.by * run.rounds}
 
     __call__ = measure
+
+
+def test_a_bar_counts_runs_and_best_functions(tmp_path, capsys):
+    learners = {"a": okl.OGD(), "b": okl.OGD(eta=0.5)}
+    for _ in range(2):  # then nothing is left to play
+        okl.sweep(learners, (X, Y), regret=1.0, kernel=KERNEL, path=tmp_path, progress=True)
+        assert "100%" in (shown := capsys.readouterr().err) and "3/3" in shown
 
 
 def test_what_changes_numbers_is_played_anew_and_names_do_not_matter(tmp_path):
@@ -596,16 +602,6 @@ def test_a_table_of_a_file_is_resumed(file, tmp_path, monkeypatch):
     again = play_sizes(file, path=tmp_path)
     assert again.rows == first.rows and again.about == first.about
     assert not [a for a in solved if len(a) != 3]  # only the first rows, to compile
-
-
-@pytest.mark.slow
-def test_long_streams_show_the_time(file, monkeypatch, capsys):
-    for name, value in {"EXACT_ROUNDS": 100, "LONG": 0.0}.items():
-        monkeypatch.setattr(f"oklnumba.experiments.sweep.{name}", value)
-    play_sizes(file, progress=True)
-    shown = capsys.readouterr().err
-    assert re.search(r"about \d+\.\d min for 4 runs, at most .* for the best functions", shown)
-    assert "100%" in shown
 
 
 def test_what_streams_do_not_have_is_refused(file):

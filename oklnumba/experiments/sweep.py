@@ -3,9 +3,7 @@
 import inspect
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from itertools import count, product
 from operator import itemgetter
@@ -26,9 +24,6 @@ from oklnumba.experiments.cells import Cell, Measure, NamedData, Options
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.outside import adapt, can_learn
-from oklnumba.protocol.runs import Run
-from oklnumba.theory.hindsight import EXACT_ROUNDS
-from oklnumba.theory.passes import LONG, estimate_seconds
 
 WARM_UP_ROWS, WARM_UP_SECONDS = 1500, 1.0  # enough to fill and compile dictionaries of usual size
 TUNING_SEED = 1000
@@ -90,8 +85,7 @@ def sweep(
         permutation, options, text of ``measure`` and versions: if what it calls has changed, name
         another folder. Failed runs and learners of other libraries are played again.
     progress : bool
-        Show a bar of runs and best functions. On more than 20,000 rows it is one of time, which is
-        estimated from the first rows; over a minute, a line on stderr says how long.
+        Show a bar of runs and best functions.
     **of_run
         Further keywords of ``okl.run``: ``loss``, ``time_limit``, ``every``, ``record``.
 
@@ -161,11 +155,12 @@ def play_table(plan: list[Cell], options: Options, lam: Penalty | None) -> Table
         raise ValueError(
             f"no lam for the {', '.join(sorted(lacking))} loss, but for {', '.join(lam)}"
         )
-    with closing(Progress(options)) as progress:
-        rows = play_cells(plan, options, progress, [(*one, lam) for one in losses])
+    total = len(plan) + len(losses)
+    with Bar(total=total, unit=" run", disable=not options.progress) as bar:
+        rows = play_cells(plan, options, bar)
         if lam is None:
             return Table(rows)
-        best, intervals = add_regret(plan, rows, lam, options, progress)
+        best, intervals = add_regret(plan, rows, lam, options, bar)
     return Table(rows, {"lam": lam, "best": best, "interval": intervals})
 
 
@@ -322,75 +317,7 @@ def _make_learner(maker: Maker, stream: NamedData, seed: int, choice: Choice) ->
     return clone(adapt(player))
 
 
-class Progress:
-    """A bar for the runs and best functions of a table, and how long each will take."""
-
-    def __init__(self, options: Options):
-        self._options, self._bar = options, Bar(disable=True)
-
-    def close(self) -> None:
-        """End the bar."""
-        self._bar.close()
-
-    def begin(self, plan: Sequence[Cell], left: Sequence[int], best: Sequence[tuple]) -> None:
-        """Show the bar of runs, or of microseconds if there are more than 20,000 rows.
-
-        Its parts are integers: their sum is the total exactly.
-        """
-        self.runs, self.functions = [1] * len(plan), [1] * len(best)
-        hidden, form = not self._options.progress, None
-        if any(plan[i].stream.shape[0] > EXACT_ROUNDS for i in left):
-            form = "{l_bar}{bar}| {elapsed}<{remaining}"
-            self.runs = [0] * len(plan)
-            for i in left:
-                self.runs[i] = round(1e6 * estimate_run(plan[i], self._options.of_run))
-            self.functions = [round(1e6 * estimate_best(*one)) for one in best]
-            workers = cells.count_workers(self._options.n_jobs)
-            seconds = [sum(one) / 1e6 / workers for one in (self.runs, self.functions)]
-            if sum(seconds) > LONG:
-                minutes = [f"{one / 60:.1f} min" for one in seconds]
-                text = f"about {minutes[0]} for {len(left)} runs"
-                text += f", at most {minutes[1]} for the best functions" * bool(best)
-                print(text, file=sys.stderr, flush=True)
-        done = sum(one for i, one in enumerate(self.runs) if i not in {*left})
-        self._bar = Bar(total=sum(self.runs) + sum(self.functions), initial=done, unit=" run",
-                        bar_format=form, disable=hidden)  # fmt: skip
-
-    def update(self, amount: int) -> None:
-        """Count what has ended."""
-        self._bar.update(amount)
-
-
-def _find_rate(learner: Learner, run: Run) -> dict[str, float]:
-    """Return seconds per round in the last half of a run, when dictionaries are full."""
-    half = np.searchsorted(run.checkpoints, run.rounds // 2)
-    rounds = run.rounds - run.checkpoints[half]
-    took = run.seconds - run.checkpoint_seconds[half]
-    return {"rate": took / rounds if rounds else run.seconds / run.rounds}
-
-
-def estimate_run(cell: Cell, of_run: dict[str, Any]) -> float:
-    """Return about how many seconds a run will take, with reading, from its first rows."""
-    begin, (X, y) = time.perf_counter(), next(cell.stream.blocks())
-    n, reading = cell.stream.shape[0], (time.perf_counter() - begin) / len(y)
-    X, y = cell.stream.head
-    limited = of_run | {"time_limit": WARM_UP_SECONDS}
-    head = replace(cell.stream, X=X, y=y), cell.player, None
-    rate = cells.play_cell(Options(limited, _find_rate), *head).get("rate", 0.0)
-    return min(n * (rate + reading), of_run.get("time_limit") or np.inf)
-
-
-def estimate_best(stream: NamedData, loss: str, lam: Penalty) -> float:
-    """Return how many seconds the best function will take at most."""
-    n = stream.shape[0]
-    if n <= EXACT_ROUNDS:
-        return 60.0 * (n / EXACT_ROUNDS) ** 3
-    return estimate_seconds(stream.kernel, *stream.head, loss, n)
-
-
-def play_cells(
-    plan: Sequence[Cell], options: Options, progress: Progress, best: Sequence[tuple] = ()
-) -> list[dict[str, Any]]:
+def play_cells(plan: Sequence[Cell], options: Options, bar: Bar) -> list[dict[str, Any]]:
     """Return the row of each cell; play the cells that are not in the folder."""
     rows = [dict.fromkeys(cells.COLUMNS) | cell.head for cell in plan]
     left, names = [], {}
@@ -405,15 +332,15 @@ def play_cells(
             left.append(i)
         rows[i] |= columns or {}
     waiting = [plan[i] for i in left]
+    bar.initial = bar.n = len(plan) - len(left)  # which says nothing about the time of the rest
     with one_blas_thread:
         compile_loops(waiting, options.of_run)
-        progress.begin(plan, left, best)
         calls = [(options, cell.stream, cell.player, cell.order) for cell in waiting]
         for k, columns in cells.call_all(cells.play_cell, calls, options.n_jobs):
             rows[left[k]] |= columns
             if options.path is not None and left[k] in names and not columns["error"]:
                 cells.save_cell(options.path, names[left[k]], columns)
-            progress.update(progress.runs[left[k]])
+            bar.update()
     return rows
 
 
@@ -438,8 +365,8 @@ def choose(
                 keys.append(((stream, name, setting), choice))
                 plan.append(make_cell(stream, name, setting, maker, seed, seed, choice))
     scores: dict[tuple, list[tuple[float, Choice | str]]] = {}
-    with closing(Progress(options)) as progress:
-        rows = play_cells(plan, options._replace(measure=None), progress)
+    with Bar(total=len(plan), unit=" run", disable=not options.progress) as bar:
+        rows = play_cells(plan, options._replace(measure=None), bar)
     for (place, choice), row in zip(keys, rows, strict=True):
         if row["error"]:
             scored: tuple[float, Choice | str] = np.inf, f"tuning, {choice}: {row['error']}"
@@ -452,8 +379,7 @@ def choose(
 
 
 def add_regret(
-    plan: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty, options: Options,
-    progress: Progress,
+    plan: Sequence[Cell], rows: list[dict[str, Any]], lam: Penalty, options: Options, bar: Bar
 ) -> tuple[dict[str, float], dict[str, list[float]]]:  # fmt: skip
     """Add the regret to the rows; return min_f sum loss + lam |f|^2 by "data, loss" and bounds."""
     whole, wanted = [], {}
@@ -466,13 +392,12 @@ def add_regret(
             whole.append((place, row))
             wanted[place] = cell.stream, lam, row["loss"], options.path
     places, found = list(wanted), {}
-    estimates = iter(progress.functions)  # in any order: the bar shows their sum
     for k, values in cells.call_all(find_best, list(wanted.values()), options.n_jobs):
         if "error" in values:  # the runs are as good as without it
             checks.warn(f"no regret for {places[k]}: {values['error']}")
         else:
             found[places[k]] = values
-        progress.update(next(estimates, 0))
+        bar.update()
     for place, row in whole:
         if place in found:
             row["regret"] = row["total_loss"] - found[place]["best"]

@@ -43,7 +43,7 @@ rounds is played in two passes, and a single round in these steps, by nystrom_aw
 A forecast before the round, nystrom_awv_forecasts, has the round's coin, which is drawn ahead
 (Coins of core/state.py):
 
-    sample_point       as above; the round then finds space.point written (was_forecast)
+    sample_point       as above; the round then finds its row of space.points written (was_forecast)
     borrow_direction   if x_t will join: A and b with a border, which return_direction takes away
     p.c / a            without a border p waits for the round, which then needs no pass over U
                        (Pending of factor.py)
@@ -62,9 +62,9 @@ from oklnumba.hot.awv import Stretch, awv_rounds, find_shrink
 from oklnumba.hot.primitives.dictionary import (
     KORS,
     RANK,
-    Ahead,
     Dictionary,
     JoiningRule,
+    Points,
     adds_direction,
     extend_span,
     keep_point,
@@ -127,17 +127,6 @@ class NystromAWVState(NamedTuple):
     totals: Annotated[Array, "outputs", "totals", UNBOUNDED]  # of the certificate
 
 
-class Point(NamedTuple):
-    """What sample_point writes of a new point x, and workspace."""
-
-    probability: Array  # (1,): that x joins
-    k: Array  # (cap,): k_m(x)
-    kors_b: Array  # (cap,): C^-T S k, as in dictionary.py
-    q: Array  # (cap,): coordinates of x
-    Q: Array  # (1, cap): q as a matrix
-    v: Array  # (cap,): of adds_direction
-
-
 class Directions(NamedTuple):
     """Up to G new directions of a block: what find_directions reads and writes."""
 
@@ -160,8 +149,9 @@ class Space(NamedTuple):
     discount: float  # g: in sums over the past, round s counts g^(t - s)
     dictionary: Dictionary
     past: Past
-    point: Point
-    ahead: Ahead
+    points: Points
+    probability: Array  # (1,): with which the point that was sampled last joins
+    v: Array  # (cap,): of adds_direction
     directions: Directions
 
 
@@ -188,33 +178,34 @@ class Model(NamedTuple):
 
 @hot_apart
 def sample_point(X, t, first, space):
-    """Write what a round needs of x_t: k, q, b of KORS and the probability that x_t joins.
+    """Write k, q and b of KORS of x_t, and the probability that it joins; return their row.
 
     From round ``first`` on, rows_together(X) rounds share a pass over the atoms, R and C.
     """
-    kernel, joining, dictionary, point = space.kernel, space.joining, space.dictionary, space.point
-    ahead, known, k, q, b = space.ahead, space.ahead.known, point.k, point.q, point.kors_b
+    kernel, joining, dictionary = space.kernel, space.joining, space.dictionary
+    points, known = space.points, space.points.known
     atoms, m, rank = dictionary.atoms, dictionary.counts[ATOMS], dictionary.counts[RANK]
     asks_kors = m < space.max_size and not joining.uniform > 0.0
     at = (t - first) % rows_together(X)
-    known[ATOMS] = next_kernel_row(kernel, X, t, first, atoms, m, known[ATOMS], ahead.K, k)
+    known[ATOMS] = next_kernel_row(kernel, X, t, first, atoms, m, known[ATOMS], points.K)
     if at == 0:
-        solve_ahead(dictionary, ahead, smaller(rows_together(X), X.shape[0] - t), asks_kors)
-    take_span(dictionary, k, q)
-    solve_rest(dictionary.R, ahead.Q[at], known[RANK], q, rank)
-    point.probability[0] = joining.uniform if m < space.max_size else 0.0
+        solve_ahead(dictionary, points, smaller(rows_together(X), X.shape[0] - t), asks_kors)
+    k, q, b = points.K[at], points.Q[at], points.B[at]
+    take_span(dictionary, k, q, known[RANK])
+    solve_rest(dictionary.R, known[RANK], q, rank)
+    space.probability[0] = joining.uniform if m < space.max_size else 0.0
     if asks_kors:
-        weigh(dictionary.weights, k, b, m)
-        solve_rest(dictionary.kors, ahead.B[at], known[KORS], b, m)
-        point.probability[0] = probability_given_b(joining, b, kernel_diag(kernel, X[t]), m)
+        weigh(dictionary.weights, k, b, known[KORS], m)
+        solve_rest(dictionary.kors, known[KORS], b, m)
+        space.probability[0] = probability_given_b(joining, b, kernel_diag(kernel, X[t]), m)
+    return at
 
 
 @hot
-def find_distance(k_xx, space):
-    """Return the distance rho of ``space.point`` to the span; 0 if in it, up to rounding."""
-    dictionary, point = space.dictionary, space.point
-    delta = squared_distance(point.q, k_xx, dictionary.counts[RANK])
-    adds = adds_direction(dictionary, point.q, delta, k_xx, point.v)
+def find_distance(q, k_xx, space):
+    """Return the distance rho of a point to the span; 0 if in it, up to rounding."""
+    delta = squared_distance(q, k_xx, space.dictionary.counts[RANK])
+    adds = adds_direction(space.dictionary, q, delta, k_xx, space.v)
     return math.sqrt(delta) if adds else 0.0
 
 
@@ -222,34 +213,32 @@ def find_distance(k_xx, space):
 def sample_rounds(X, first, coins, was_forecast, space, sampled):
     """Play KORS on the rounds from ``first`` on, and write their coordinates.
 
-    was_forecast : X is one row, and ``space.point`` has what sample_point wrote of it. Returns the
-    next row, less than n where ``directions`` are full, and a status.
+    was_forecast : X is one row, and the forecast called sample_point. Returns the next row, less
+    than n where ``directions`` are full, and a status.
     """
-    dictionary, point = space.dictionary, space.point
-    counts, q, max_size, directions = dictionary.counts, point.q, space.max_size, space.directions
+    dictionary, points, directions = space.dictionary, space.points, space.directions
+    counts, max_size, cap = dictionary.counts, space.max_size, points.Q.shape[1]
     sampled.ranks[first], growths = counts[RANK], 0
     for t in range(first, X.shape[0]):
         if growths == directions.rhos.shape[0]:
             return t, DONE
         played = counts[PAST] + t - first
-        lacks_room = counts[ATOMS] == q.shape[0] or played == directions.weights.shape[0]
+        lacks_room = counts[ATOMS] == cap or played == directions.weights.shape[0]
         if counts[ATOMS] < max_size and lacks_room:
             return t, NEED_ROOM
-        x = X[t]
-        if not was_forecast:
-            sample_point(X, t, first, space)
-        probability = point.probability[0]
+        at = 0 if was_forecast else sample_point(X, t, first, space)
+        x, q, probability = X[t], points.Q[at], space.probability[0]
         if not probability >= 0.0:
             return t, NOT_FINITE
         if coins[t] < probability:  # x_t joins before it is forecast
             k_tt = kernel_diag(space.kernel, x)
-            rho = find_distance(k_tt, space)
+            rho = find_distance(q, k_tt, space)
             if rho > 0.0:  # first, for the direction takes the number of the coming atom
                 directions.rounds[growths], directions.played[growths] = t, played
                 directions.rhos[growths] = rho
                 extend_span(dictionary, q, rho, k_tt)
                 growths += 1
-            if not keep_point(space.joining, dictionary, x, k_tt, probability, point.kors_b):
+            if not keep_point(space.joining, dictionary, x, k_tt, probability, points.B[at]):
                 return t, NOT_POSITIVE
         copy_row(q, sampled.Z[t], counts[RANK])
         sampled.ranks[t + 1], sampled.sizes[t] = counts[RANK], counts[ATOMS]
@@ -394,22 +383,22 @@ def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, 
 
 
 @hot
-def borrow_direction(X, t, space, model):
-    """Border A as if row t of X joined; return the rank then.
+def borrow_direction(X, t, at, space, model):
+    """Border A as if row t of X joined, row ``at`` of the points; return the rank then.
 
-    Column ``rank`` of Phi, U, inv_d and c, and q[rank], are written; counts, R and KORS stay.
+    Column ``rank`` of Phi, U, inv_d, c and Q is written; counts, R and KORS stay.
     """
-    point, counts, directions = space.point, space.dictionary.counts, space.directions
+    Q, counts, directions = space.points.Q, space.dictionary.counts, space.directions
     rank, k_xx = counts[RANK], kernel_diag(space.kernel, X[t])
-    rho = find_distance(k_xx, space)
+    rho = find_distance(Q[at], k_xx, space)
     if not rho > 0.0:
         return rank
     directions.rounds[0], directions.played[0], directions.rhos[0] = 0, counts[PAST], rho
-    find_directions(X[t : t + 1], point.Q, 1, rank, space)
+    find_directions(X[t : t + 1], Q[at : at + 1], 1, rank, space)
     gains = directions.gains[0]
     if not border_factor(model, directions.borders[0], gains, gains, rank):
         return rank
-    point.q[rank] = last_coordinate(rho, k_xx)
+    Q[at, rank] = last_coordinate(rho, k_xx)
     return rank + 1
 
 
@@ -428,16 +417,15 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
 
     The buffers need room for one more atom. forecasts : (n, K).
     """
-    point, factor, rank = space.point, model.factor, space.dictionary.counts[RANK]
+    points, factor, rank = space.points, model.factor, space.dictionary.counts[RANK]
     p, c, a = model.work.p[0], factor.c, model.work.a
     for t in range(X.shape[0]):
-        sample_point(X, t, 0, space)
-        new_rank = rank
-        if coin < point.probability[0]:
-            new_rank = borrow_direction(X, t, space, model)
-        r = pad(point.q, new_rank)
-        # p = U^-T q, which is kept for the round. Q is q as a row.
-        solve_points(point.Q, 0, 1, r, factor, model.forgetting, model.work)
+        at, new_rank = sample_point(X, t, 0, space), rank
+        if coin < space.probability[0]:
+            new_rank = borrow_direction(X, t, at, space, model)
+        r = pad(points.Q[at], new_rank)
+        # p = U^-T q, which is kept for the round.
+        solve_points(points.Q, at, 1, r, factor, model.forgetting, model.work)
         a[0] = find_shrink(p, factor.inv_d, r)  # in memory for the same reason as in awv_rounds
         for k in range(c.shape[0]):
             m = ridge_forecast(p, c[k], model.work.scan, r)

@@ -50,6 +50,7 @@ from oklnumba.hot.primitives.rows import (
     kernel_diag,
     next_kernel_row,
     put_atom,
+    rows_together,
 )
 
 # Entries of counts: tbar, the first round of OMDR (0: not decided), removals, projections, atoms in
@@ -113,7 +114,10 @@ def pomdr_values(kernel, X, t, start, known, state, work, recent):
     Writes work.k and k_last.
     """
     m, x = state.counts[ATOMS], X[t]
-    known = next_kernel_row(kernel, X, t, start, state.atoms, m, known, work.rows, work.k)
+    known = next_kernel_row(kernel, X, t, start, state.atoms, m, known, work.rows)
+    row = work.rows[(t - start) % rows_together(X)]
+    for j in range(m):  # a copy, for merge_half writes to ``rows``
+        work.k[j] = row[j]
     f_x = dot(work.k, state.alpha, m)
     total = expansion_value(kernel, state.last_x, state.last_y, recent, x, work.k_last)
     return f_x, mean(total, recent), known

@@ -17,7 +17,7 @@ from oklnumba.core import checks, inputs
 from oklnumba.core.schema import Schema
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.members import check_member
+from oklnumba.learners.base.wrapper import check_member
 from oklnumba.learners.intervals import Intervals
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.class_scores import LOSSES, compute_probabilities

@@ -18,7 +18,7 @@ from oklnumba.core import checks, inputs
 from oklnumba.core.schema import as_named_numbers
 from oklnumba.learners.base.contents import copy_with_columns
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.members import check_member
+from oklnumba.learners.base.wrapper import check_member
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.class_scores import compute_probabilities
 from oklnumba.protocol.several import OneVsRest

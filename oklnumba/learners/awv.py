@@ -37,9 +37,8 @@ from oklnumba.hot.primitives.udu import NO_DISCOUNT, Forgetting
 from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.expansion import largest_norm
 from oklnumba.learners.base.growing_factor import GrowingFactor
-from oklnumba.learners.base.learner import Learner, Trace, empty_per_round
+from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.linear import Game
-from oklnumba.learners.base.single import SingleRound
 from oklnumba.learners.base.states import OnFeatures, WithFactor
 from oklnumba.learners.base.traits import Traits
 
@@ -279,47 +278,38 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     _REMEDY = REMEDY
     _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
 
-    def _start_certificates(self, forecaster: str) -> None:
+    def _start_forecaster(self, forecaster: str) -> None:
         """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
-        self._of_single: tuple | None = None  # of _single_arguments
+        self._single_arguments: tuple | None = None  # those of single rounds
         self._results = make_results(BLOCK_ROWS, self._outputs)
 
-    def _arguments(self, n: int) -> tuple:
-        """Return the arguments of both loops between the features and the results."""
-        stretch = loops.Stretch(0, n, self._room, self._room)
-        return stretch, self._state.factor, self._forgetting, self._work, self._is_ridge
-
-    def _single_arguments(self, single: SingleRound) -> tuple:
-        """Return the arguments of a single round, made once. Its forecast takes no certificate."""
-        if self._of_single is None:
-            shared = share_trace(self._state.totals, single.trace, self._results)
-            self._of_single = *self._arguments(1), *shared
-        return self._of_single
+    def _arguments(self, trace: Trace) -> tuple:
+        """Return what both loops take after features and labels; a forecast all but the last."""
+        is_single = trace is self._single.trace
+        if is_single and self._single_arguments is not None:
+            return self._single_arguments
+        trace.sizes.fill(self._r)
+        stretch = loops.Stretch(0, len(trace.sizes), self._room, self._room)
+        factor, forgetting, work = self._state.factor, self._forgetting, self._work
+        out, certificate = share_trace(self._state.totals, trace, self._results)
+        arguments = stretch, factor, forgetting, work, self._is_ridge, out, certificate
+        if is_single:
+            self._single_arguments = arguments
+        return arguments
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        n, single = len(X), self._single
-        Z = self._features.of(X, self._take_forecast(X))
-        if single is not None and trace is single.trace:  # learn_one: arguments are kept
-            arguments = self._single_arguments(single)
-        else:
-            shared = share_trace(self._state.totals, trace, self._results)
-            arguments = *self._arguments(n), *shared
-            trace.sizes.fill(self._r)
+        Z, Y = self._features.of(X, self._take_forecast(X)), y.reshape(len(y), self._outputs)
         play = enter(loops.awv_rounds)
-        self._count_rounds(n, *play(Z, y.reshape(n, self._outputs), *arguments))
+        self._count_rounds(len(X), *play(Z, Y, *self._arguments(trace)))
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
-        n, single = len(X), self._single
+        single = self._single.trace  # None before the first single round
+        trace = single if len(X) == 1 and single is not None else self._trace(len(X))
         Z = self._features.of(X, self._take_forecast(X))
         self._note_forecast(X)
-        if n == 1 and single is not None:
-            enter(loops.awv_forecasts)(Z, *self._single_arguments(single)[:-1])
-            return single.trace.predictions
-        forecasts = empty_per_round(n, self._outputs)
-        out = self._results._replace(forecasts=forecasts.reshape(n, self._outputs))
-        enter(loops.awv_forecasts)(Z, *self._arguments(n), out)
-        return forecasts
+        enter(loops.awv_forecasts)(Z, *self._arguments(trace)[:-1])
+        return trace.predictions
 
     def _label_scales(self) -> np.ndarray:
         return self._state.totals[:, loops.LARGEST]
@@ -399,7 +389,7 @@ class PKAWV(FeatureRidge[loops.FeatureState]):
     def _start(self, d: int) -> None:
         p = self._hyper
         self._start_factor(p.features._writer(d), p.discount, totals=TOTALS)
-        self._start_certificates(p.forecaster)
+        self._start_forecaster(p.forecaster)
 
     def _feature_map(self) -> Features:
         return self._hyper.features
@@ -443,7 +433,7 @@ class LinearAWV(Game[loops.FeatureState, PassWork], FeatureRidge[loops.FeatureSt
             out[: len(X), :d] = X
 
         self._start_factor((write, d), self._hyper.discount, totals=TOTALS)
-        self._start_certificates(self._forecaster)
+        self._start_forecaster(self._forecaster)
 
     def _facts(self) -> Facts:
         return name_space(self, f"the linear functions of {self.size} inputs")

@@ -18,9 +18,8 @@ from oklnumba.core.params import KW_ONLY, choice, clone, field_in, positive, req
 from oklnumba.core.state import State
 from oklnumba.hot import experts as loops
 from oklnumba.learners.base.learner import Learner, Trace, find_needs
-from oklnumba.learners.base.members import check_learner
 from oklnumba.learners.base.traits import Traits
-from oklnumba.learners.base.wrapper import set_late
+from oklnumba.learners.base.wrapper import check_learner, set_late
 
 KINDS = {
     "aggregating": loops.AGGREGATING, "average": loops.AVERAGE, "hedge": loops.HEDGE,
@@ -203,8 +202,8 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
     def _notes(self) -> int:
         return sum(one._notes for one in self._hyper.learners)
 
-    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
-        set_late(self._hyper.learners, notes, leads)
+    def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
+        set_late(self._hyper.learners, notes, missed)
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         self._write_features(X)

@@ -86,8 +86,8 @@ class FOGD(Learner[FOGDState, None]):
         return self._feature_map().advice(X)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        loop, single = enter(fogd_rounds), self._single
-        if single is None or trace is not single.trace:
+        loop = enter(fogd_rounds)
+        if trace is not self._single.trace:
             trace.sizes.fill(self.size)
         X, Z = self._find_features(X)
         loss, eta, out = self._loss_code, self._hyper.eta, trace.predictions

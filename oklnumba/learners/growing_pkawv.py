@@ -92,7 +92,7 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         p = self._hyper
         features = TaylorFeatures(degree, sigma=p.features.sigma, center=p.features.center)
         self._start_factor(features._writer(d), p.discount, totals=TOTALS, counts=2, d=d)
-        self._start_certificates(p.forecaster)
+        self._start_forecaster(p.forecaster)
         self._counts[DEGREE] = degree
 
     def _facts(self) -> Facts:

@@ -14,10 +14,9 @@ from oklnumba.core.params import KW_ONLY, count, field_with, required
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array
 from oklnumba.learners.base.engine import Trace
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.waiting import LateLabels
-from oklnumba.learners.base.wrapper import Wrapper
+from oklnumba.learners.base.wrapper import Wrapper, check_member
 
 REFUSAL = Refusal("Horizon", "raise steps by as many rounds")
 

@@ -10,9 +10,8 @@ from oklnumba.hot.intervals import HALF_WIDTH, REACH, SCALE, SEEN, START, interv
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, enter
 from oklnumba.learners.base.late import NO_NOTES
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Refusal, Traits
-from oklnumba.learners.base.wrapper import Wrapper
+from oklnumba.learners.base.wrapper import Wrapper, check_member
 
 OUTSIDE = Refusal("Intervals", "put Intervals around the others")  # where it is within another
 FIRST = 0.0, np.inf, np.nan  # f, h and Q where a row was asked before there was any data
@@ -111,11 +110,11 @@ class Intervals(Wrapper[IntervalsState]):
         """f, h and Q, then what the learner within notes."""
         return 3 + super()._notes
 
-    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
-        super()._set_late(notes[:, 3:], leads)
-        if leads is not None:
+    def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
+        super()._set_late(notes[:, 3:], missed)
+        if missed is not None:
             issued = np.where(np.isnan(notes[:, :1]), FIRST, notes[:, :3])
-            self._issued = np.column_stack([issued, leads])
+            self._issued = np.column_stack([issued, missed])
 
     def _forecast_rows(self, X: np.ndarray, notes: np.ndarray = NO_NOTES) -> Trace:
         trace = super()._forecast_rows(X, notes)

@@ -9,9 +9,8 @@ from oklnumba.core.params import KW_ONLY, count, flag, required
 from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.engine import Facts, Trace
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Refusal, Traits
-from oklnumba.learners.base.wrapper import Wrapper
+from oklnumba.learners.base.wrapper import Wrapper, check_member
 
 REFUSAL = Refusal("Lags", "take the lags of okl.Horizon instead")
 

@@ -10,9 +10,8 @@ from oklnumba.components.scaling import OUTLIER, measure_range
 from oklnumba.core.params import KW_ONLY, count, required
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Traits
-from oklnumba.learners.base.wrapper import Wrapper
+from oklnumba.learners.base.wrapper import Wrapper, check_member
 
 ALARM = 4.0  # standard deviations of a rank sum
 

@@ -21,7 +21,7 @@ from oklnumba.core.params import (
 )
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
-from oklnumba.hot.primitives.dictionary import NUGGET, Ahead
+from oklnumba.hot.primitives.dictionary import NUGGET, Points
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
@@ -130,9 +130,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
     def _make_work(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> Work:
         cap, max_size = rooms[ATOMS], float(self._hyper.max_size or np.inf)
-        k, b, q, v = aligned_zeros(4, cap)
-        point = loops.Point(np.zeros(1), k, b, q, q[None], v)
-        known, rows = np.zeros(3, dtype=np.int64), aligned_zeros(3, PASS_ROWS, cap)
+        points = Points(np.zeros(3, dtype=np.int64), *aligned_zeros(3, PASS_ROWS, cap))
         rounds, played = np.zeros((2, BORDERS), dtype=np.int64)
         directions = loops.Directions(
             rounds, played, np.zeros(BORDERS), aligned_zeros(BORDERS, cap),
@@ -143,8 +141,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         )  # fmt: skip
         space = loops.Space(
             self._kernel, self._joining, max_size, self._hyper.discount,
-            dictionary=state.dictionary, past=state.past, point=point,
-            ahead=Ahead(known, *rows), directions=directions,
+            dictionary=state.dictionary, past=state.past, points=points,
+            probability=np.zeros(1), v=aligned_zeros(cap), directions=directions,
         )  # fmt: skip
         model = loops.Model(
             self._hyper.lam, self._is_ridge, self._forgetting,
@@ -155,7 +153,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
     def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)
-        self._forget_forecast()  # space.point is new: it does not hold what a forecast wrote
+        self._forget_forecast()  # space.points is new: it does not hold what a forecast wrote
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         n = len(X)

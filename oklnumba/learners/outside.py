@@ -53,10 +53,10 @@ class Outside(Foreign):
 
     @locked
     def _learn_rows(
-        self, X: np.ndarray, y: np.ndarray, leads: np.ndarray, notes: np.ndarray
+        self, X: np.ndarray, y: np.ndarray, missed: np.ndarray, notes: np.ndarray
     ) -> None:
         if hasattr(self.model, "learn_one"):
-            super()._learn_rows(X, y, leads, notes)
+            super()._learn_rows(X, y, missed, notes)
         else:  # as scikit-learn: a batch in one call
             self._begin(X.shape[1])
             self._choose_calls()[1](self._fill(X).copy(), y.copy())

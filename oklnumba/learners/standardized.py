@@ -8,8 +8,7 @@ from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import NOT_FINITE
 from oklnumba.learners.base.engine import Facts, Trace
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.members import check_member
-from oklnumba.learners.base.wrapper import Wrapper
+from oklnumba.learners.base.wrapper import Wrapper, check_member
 
 
 class Standardized(Wrapper):

@@ -12,9 +12,8 @@ from oklnumba.core.state import State
 from oklnumba.hot.primitives.jit import ATOMS, UNBOUNDED, Array, Integers
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Traits
-from oklnumba.learners.base.wrapper import Wrapper
+from oklnumba.learners.base.wrapper import Wrapper, check_member
 
 PAST, NODES = 1, 2  # entries of the counts: stored rows, leaves and splits
 SIZE, LOSS, BOUNDS = 0, slice(1, 2), slice(3, None)  # of a record, beside the comparator

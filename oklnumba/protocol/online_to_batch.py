@@ -12,9 +12,8 @@ from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import KW_ONLY, count, random_seed, required
 from oklnumba.core.state import State
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Refusal, Traits
-from oklnumba.learners.base.wrapper import RowWrapper
+from oklnumba.learners.base.wrapper import RowWrapper, check_member
 
 FAR = 2**62  # a round that is never reached
 

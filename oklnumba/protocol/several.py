@@ -22,9 +22,8 @@ from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.contents import copy_with_output
 from oklnumba.learners.base.engine import Facts, Trace
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.members import check_member
 from oklnumba.learners.base.traits import Traits
-from oklnumba.learners.base.wrapper import RowWrapper, set_late
+from oklnumba.learners.base.wrapper import RowWrapper, check_member, set_late
 
 NO_LEARNERS: tuple[Learner, ...] = ()
 # Of a Trace, (n, K) or (n, K, 2); sizes are not.
@@ -109,8 +108,8 @@ class Several(RowWrapper):
     def _notes(self) -> int:
         return sum(one._notes for one in self._learners)
 
-    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
-        set_late(self._learners, notes, leads)
+    def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
+        set_late(self._learners, notes, missed)
 
     @locked
     def _forecast_outputs(self, X: ArrayLike) -> np.ndarray:

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from oklnumba.components import losses
 from oklnumba.components.kernels import Gaussian, Laplacian, Matern
 from oklnumba.components.losses import Loss
 from oklnumba.core import checks, cholesky, inputs
@@ -403,20 +402,3 @@ def solve_in_passes(
         if m == len(pivots) or gap <= wanted:
             return found
         m, start = min((4 if gap > FAR * wanted else 2) * m, len(pivots)), span.found
-
-
-def estimate_seconds(kernel: Any, X: np.ndarray, y: np.ndarray, loss: str, n: int) -> float:
-    """Return how many seconds the best function of n rows takes at most, from some of them."""
-    rule, X, y, total = losses.get(loss), X[:BLOCK_ROWS], y[:BLOCK_ROWS], 0.0
-    y = inputs.as_labels(y, len(X), rule.classes)
-    rows, m, passes = Replay(lambda: [(X, y)], rule.classes), FEWEST_LANDMARKS, OTHER_PASSES
-    while m <= MOST_LANDMARKS:
-        span = Span(kernel, rows.candidates[:m], rows, 1.0, rule)
-        zero, seconds = np.zeros((len(span.landmarks), 1)), []
-        for bounds in (False, False, True):  # the first is a warm-up
-            begin = time.perf_counter()
-            span.play(zero, [len(X)], SMOOTHING[-1], curved=not bounds, bounds=bounds)
-            seconds.append(time.perf_counter() - begin)
-        total += seconds[1] * (1.0 if loss == "squared" else passes) + seconds[2]
-        m, passes = 2 * m, WARM_PASSES
-    return total * n / len(X)

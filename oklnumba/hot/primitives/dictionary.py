@@ -45,7 +45,7 @@ from oklnumba.hot.primitives.rows import kernel_diag, kernel_row, put_atom
 from oklnumba.hot.primitives.udu import TILE
 
 RANK = 1  # entry of a Dictionary's counts after ATOMS: dimension of the atoms' span
-KORS = 2  # entry of Ahead.known after ATOMS and RANK
+KORS = 2  # entry of Points.known after ATOMS and RANK
 
 # Rounding the kernel's values moves the eigenvalues of a dictionary's kernel matrix by about 1e-16
 # sqrt(m). Atoms that nearly coincide, as on time series, give smaller eigenvalues, and the errors
@@ -94,11 +94,11 @@ class Dictionary(NamedTuple):
     R: Annotated[Array, RANK, RANK]  # R'R = their kernel matrix, with nuggets
 
 
-class Ahead(NamedTuple):
-    """Points that share a pass: all that needs only the atoms before it."""
+class Points(NamedTuple):
+    """Points that share passes over the atoms, R and C, a row each, finished in its round."""
 
-    known: Integers  # (3,): how many entries of each row of K, Q and B are known
-    K: Array  # (PASS_ROWS, cap): of next_kernel_row
+    known: Integers  # (3,): how many entries of each row of K, Q and B the passes wrote
+    K: Array  # (PASS_ROWS, cap): k, of next_kernel_row
     Q: Array  # (PASS_ROWS, cap): q
     B: Array  # (PASS_ROWS, cap): b of KORS
 
@@ -129,16 +129,16 @@ class Choices(NamedTuple):
 
 
 @hot
-def weigh(weights, k, b, m):
-    """Write b = S k."""
-    for j in range(m):
+def weigh(weights, k, b, first, m):
+    """Write entries ``first`` to m of b = S k."""
+    for j in range(first, m):
         b[j] = weights[j] * k[j]
 
 
 @hot
 def kors_probability(rule, weights, C, k, k_xx, b, m):
     """Return the probability of a point; write b = C^-T S k."""
-    weigh(weights, k, b, m)
+    weigh(weights, k, b, 0, m)
     solve_upper_transposed(C, b, m)
     return probability_given_b(rule, b, k_xx, m)
 
@@ -257,35 +257,35 @@ def ald_rounds(X, first, kernel, threshold, state, work, out):
 
 
 @hot
-def take_span(dictionary, k, q):
-    """Write the values of k at the atoms that span."""
-    for j in range(dictionary.counts[RANK]):
+def take_span(dictionary, k, q, first):
+    """Write the values of k at the atoms that span, from the ``first`` of these on."""
+    for j in range(first, dictionary.counts[RANK]):
         q[j] = k[dictionary.span[j]]
 
 
 @hot
 def solve_coordinates(dictionary, k, q):
     """Write the coordinates q = R^-T k of a point's projection on the span."""
-    take_span(dictionary, k, q)
+    take_span(dictionary, k, q, 0)
     solve_upper_transposed(dictionary.R, q, dictionary.counts[RANK])
 
 
 @hot
-def solve_ahead(dictionary, ahead, count, asks_kors):
+def solve_ahead(dictionary, points, count, asks_kors):
     """Solve for Q and B of ``count`` rows of K together, but for the last one to three entries."""
-    known, m, rank = ahead.known, dictionary.counts[ATOMS], dictionary.counts[RANK]
+    known, m, rank = points.known, dictionary.counts[ATOMS], dictionary.counts[RANK]
     known[RANK] = known[KORS] = 0
     if count == 1:  # solve_rest alone is faster
         return
     known[RANK] = rank // TILE * TILE
     for s in range(count):
-        take_span(dictionary, ahead.K[s], ahead.Q[s])
-    solve_rows(dictionary.R, ahead.Q, count, known[RANK])
+        take_span(dictionary, points.K[s], points.Q[s], 0)
+    solve_rows(dictionary.R, points.Q, count, known[RANK])
     if asks_kors:
         known[KORS] = m // TILE * TILE
         for s in range(count):
-            weigh(dictionary.weights, ahead.K[s], ahead.B[s], m)
-        solve_rows(dictionary.kors, ahead.B, count, known[KORS])
+            weigh(dictionary.weights, points.K[s], points.B[s], 0, m)
+        solve_rows(dictionary.kors, points.B, count, known[KORS])
 
 
 @hot

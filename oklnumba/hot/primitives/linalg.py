@@ -118,10 +118,8 @@ def solve_rows(R, B, count, m):
 
 
 @exact_apart
-def solve_rest(R, solved, known, b, m):
-    """Solve R' x = b, where ``solved`` has the first ``known`` entries of x, fours; b becomes x."""
-    for j in range(known):
-        b[j] = solved[j]
+def solve_rest(R, known, b, m):
+    """Solve R' x = b, where b has the first ``known`` entries of x, fours; b becomes x."""
     whole = m - m % TILE
     for k in range(0, whole, TILE):
         i = k + TILE if k >= known else known

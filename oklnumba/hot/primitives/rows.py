@@ -207,12 +207,12 @@ def rows_together(X):
 
 
 @hot
-def next_kernel_row(kernel, X, t, first, atoms, m, known, rows, k):
-    """Write k(x_t, atoms), m values; return how many atoms there were when the pass was made.
+def next_kernel_row(kernel, X, t, first, atoms, m, known, rows):
+    """Write k(x_t, atoms), m values, to row (t - first) mod rows_together of ``rows``.
 
     From round ``first`` on, rows_together take one pass over the atoms. Atoms that join in these
-    rounds are added to each row in its round. known : what the round before returned; rows :
-    (PASS_ROWS, cap), kept from round to round; k : (cap,), written.
+    rounds are added to each row in its round. known : what the round before returned, how many
+    atoms there were when the pass was made; rows : (PASS_ROWS, cap), kept from round to round.
     """
     together = rows_together(X)
     at, start, stop = (t - first) % together, known, t + 1
@@ -220,9 +220,6 @@ def next_kernel_row(kernel, X, t, first, atoms, m, known, rows, k):
         known, start, stop = m, 0, smaller(t + together, X.shape[0])
     if start < m:
         kernel_rows(kernel, X, t, stop, atoms, start, m, rows, at)
-    row = rows[at]
-    for j in range(m):
-        k[j] = row[j]
     return known
 
 

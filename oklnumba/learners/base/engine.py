@@ -41,7 +41,7 @@ from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import Params
 from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
-from oklnumba.learners.base.single import SingleRound
+from oklnumba.learners.base.single import NO_SINGLE, SingleRound
 from oklnumba.learners.base.traits import NOT_IN_FORCE, PLAIN, InForce, Traits
 
 KERNELS = {"kernel", "kernels"}  # names of hyper-parameters
@@ -99,7 +99,7 @@ class Engine(State[StateT, WorkT], Params):
     _expected = 0  # rounds after this call, with those that the caller says will come
     _notes = 0  # type: Any  # how many numbers ``_forecast`` notes of a row whose label comes late
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
-    _single = None  # type: SingleRound | Any  # buffers of single rounds
+    _single = NO_SINGLE  # buffers of single rounds
     _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
     _half_width = None  # type: Any  # of the next interval, where there are intervals; (K,) of K
 
@@ -165,8 +165,8 @@ class Engine(State[StateT, WorkT], Params):
                 return part.advice(X)
         return None
 
-    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
-        """Take notes, (n, _notes), of the rows that come next: to write, or, with leads, to use."""
+    def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
+        """Take notes, (n, _notes), of the next rows: to write or, with ``missed``, to use."""
 
     def _end_fit(self) -> None:
         """Do what is worth while after the last row of a ``fit``, before predictions."""
@@ -324,9 +324,9 @@ class Engine(State[StateT, WorkT], Params):
 
     # ---- single rounds ----
 
-    def _make_single(self) -> SingleRound | Any:
-        """Return the buffers of single rounds, made with the first; None for several labels."""
-        if self._single is None and self._outputs == 1:
+    def _make_single(self) -> SingleRound:
+        """Return the buffers of single rounds, made with the first; none for several labels."""
+        if self._single is NO_SINGLE and self._outputs == 1:
             plain, scales = not self._in_force.is_precomputed, self._in_force.scales
             classes, trace = self._loss().classes or self._traits.signs, self._trace(1)
             self._single = SingleRound(self._width or 0, classes, trace, scales, plain)
@@ -334,20 +334,17 @@ class Engine(State[StateT, WorkT], Params):
 
     def _note_forecast(self, X: np.ndarray) -> None:
         """Note that the input X was just forecast, if it is a single one."""
-        if (single := self._single) is not None:
-            single.was_forecast = X is single.X
+        self._single.was_forecast = X is self._single.X
 
     def _take_forecast(self, X: np.ndarray) -> bool:
         """Return whether X is the single input that was forecast last; forget that it was."""
-        if (single := self._single) is None:
-            return False
+        single = self._single
         was_forecast, single.was_forecast = single.was_forecast, False
         return was_forecast and X is single.X
 
     def _forget_forecast(self) -> None:
         """Forget which input was forecast last: what the forecast computed holds no longer."""
-        if self._single is not None:
-            self._single.was_forecast = False
+        self._single.was_forecast = False
 
     # ---- health and files ----
 

@@ -89,10 +89,10 @@ class Expansion(Learner[StateT, WorkT]):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         single, loop = self._single, self._forecasts
-        if single is None or X is not single.X:
-            out = np.empty(len(X))
-        else:
+        if X is single.X:
             loop, out = enter(loop), single.trace.predictions
+        else:
+            out = np.empty(len(X))
         state, k = self._state, self._work.k
         loop(X, self._kernel, state.atoms, state.alpha, state.counts, self._factor, k, out)
         return out

@@ -40,7 +40,7 @@ class Asked:
             refuse("known", known, f"what ask returned: {issuer.name} keeps what it issued")
         return Asked(NO_NOTES, known, NO_NOTES)
 
-    def count_leads(self, rounds: int, n: int) -> np.ndarray:
+    def count_missed(self, rounds: int, n: int) -> np.ndarray:
         """Return how many of the rounds before its own each of the next n rows did not know."""
         known = np.asarray(self.known)
         valid = known.dtype.kind in "iu" and known.shape in ((), (n,))
@@ -58,19 +58,19 @@ class Asked:
 
 
 NO_NOTES = np.empty((0, 0))
-NO_LEADS = np.empty(0, dtype=np.int64)
+NO_COUNTS = np.empty(0, dtype=np.int64)
 
 
 class Late(NamedTuple):
     """The late rows that come next, each to forecast, whose notes are written, or to learn."""
 
     notes: np.ndarray = NO_NOTES  # (any number, _notes), of all rows that are forecast or learned
-    rows: np.ndarray = NO_LEADS  # (n,), which of them each is
-    leads: np.ndarray = NO_LEADS  # (n,), rounds before a row's that it did not know
+    rows: np.ndarray = NO_COUNTS  # (n,), which of them each is
+    missed: np.ndarray = NO_COUNTS  # (n,), earlier labels that its forecast did not know
 
     def cut(self, start: int, stop: int | None = None) -> "Late":
         """Return rows start to stop."""
-        return self._replace(rows=self.rows[start:stop], leads=self.leads[start:stop])
+        return self._replace(rows=self.rows[start:stop], missed=self.missed[start:stop])
 
 
 def fit_notes(notes: np.ndarray, n: int, width: int) -> np.ndarray:

@@ -31,6 +31,7 @@ from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.contents import compact_arrays, get_contents, pack, restore_contents
 from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
 from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
+from oklnumba.learners.base.single import NO_SINGLE
 from oklnumba.learners.base.traits import Refusal
 
 
@@ -61,7 +62,7 @@ class Learner(Engine[StateT, WorkT]):
         """Return the forecast if ``x``, (d,), came next; nothing changes. 0.0 before any data."""
         with self._lock:
             single = self._single
-            if single is not None and self._fault is None and single.take_point(x):
+            if self._fault is None and single.take_point(x):
                 X = single.X
             else:
                 X = inputs.as_point(x, self._width, schema=self._schema_for(x))
@@ -98,7 +99,7 @@ class Learner(Engine[StateT, WorkT]):
             if self._fault is not None:
                 self._refuse_fault()
             single, schema = self._single, self._schema
-            is_plain = single and (schema is None or not (schema.classes or schema.impute))
+            is_plain = schema is None or not (schema.classes or schema.impute)
             if is_plain and single.take_point(x) and single.take_label(y):
                 X, label = single.X, single.y
                 self._check_labels(label)
@@ -110,7 +111,7 @@ class Learner(Engine[StateT, WorkT]):
                 label = self._as_labels(labels, 1)
             if self._first_labels is not None:
                 self._first_labels = self._first_labels.add(label)
-            if single is None:
+            if single is NO_SINGLE:
                 self._begin(X.shape[1])
                 self._schema, single = schema, self._make_single()
             X = X if X is single.X else inputs.scale_columns(self._fill(X), self._in_force.scales)
@@ -138,13 +139,13 @@ class Learner(Engine[StateT, WorkT]):
             self._warn_of_rows(X, y)
             if known is not None:
                 known = Asked.read(known, self._refuses_late, self._traits.needs_last_label)
-                leads = known.count_leads(self.rounds, len(y))
+                missed = known.count_missed(self.rounds, len(y))
             self._begin(X.shape[1], *y.shape[1:])
             self._schema = schema
             if known is None:
                 self._play_rows(X, y)
             else:
-                self._learn_rows(X, y, leads, known.notes)
+                self._learn_rows(X, y, missed, known.notes)
         return self
 
     @locked
@@ -209,15 +210,15 @@ class Learner(Engine[StateT, WorkT]):
 
     @locked
     def _learn_rows(
-        self, X: np.ndarray, y: np.ndarray, leads: np.ndarray, notes: np.ndarray
+        self, X: np.ndarray, y: np.ndarray, missed: np.ndarray, notes: np.ndarray
     ) -> None:
         """Learn late labels.
 
-        leads : (n,), rounds before a row's that it did not know; notes : of its forecast, if any.
+        missed : (n,), earlier labels that a forecast did not know; notes : of the forecast, if any.
         """
-        self._set_late(fit_notes(notes, len(X), self._notes), leads)
+        self._set_late(fit_notes(notes, len(X), self._notes), missed)
         if self._traits.certificate_rows < 4:  # SelfTuning, which has 4, marks these rounds itself
-            self._learned_late = self._learned_late or bool(leads.any())
+            self._learned_late = self._learned_late or bool(missed.any())
         self._play_rows(X, y)
 
     @locked
@@ -232,7 +233,7 @@ class Learner(Engine[StateT, WorkT]):
             rows = late.rows[some]
             notes = late.notes[rows]
             if learns[some.start]:
-                self._learn_rows(X[some], y[some], late.leads[some], notes)
+                self._learn_rows(X[some], y[some], late.missed[some], notes)
                 traces[-1].sizes[-1] = self.size
             else:
                 traces.append(self._forecast_rows(X[some], notes))

@@ -78,8 +78,8 @@ class LinearLearner(Game[StateT, WorkT]):
         self._count_rounds(len(X), played, status)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        first, single = self._played == 0, self._single
-        if single is None or trace is not single.trace:
+        first = self._played == 0
+        if trace is not self._single.trace:
             trace.sizes.fill(X.shape[1])
         self._close(X, y, self._loss_code, trace.predictions)
         if first:  # as predict_one had it, even if w begins in the centre of a simplex

@@ -46,3 +46,7 @@ class SingleRound:
             return False
         self.y[0] = y
         return not self.classes or y == 1.0 or y == -1.0
+
+
+# Before the first single round, and for several labels: it takes no point, and no input is its X.
+NO_SINGLE = SingleRound(0, classes=False, trace=None, scales=None, plain=False)

@@ -65,8 +65,8 @@ class LateLabels:
         """Learn the rows that wait, those that have a label."""
         if self.waiting and (there := find_labels(self.waiting.y)).any():
             X, y, known, notes = (a[there] for a in self.waiting)
-            leads = self.learner.rounds + np.arange(len(known)) - known
-            self.learner._learn_rows(X, y, leads, notes)
+            missed = self.learner.rounds + np.arange(len(known)) - known
+            self.learner._learn_rows(X, y, missed, notes)
 
     def contents(self) -> dict[str, np.ndarray]:
         """Return the rows that wait for their labels, for a checkpoint."""

@@ -1,4 +1,4 @@
-"""The base class of learners around another one."""
+"""The base class of learners around another one; the check of learners within."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -6,14 +6,30 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.core.checks import repr_short
+from oklnumba.core.checks import repr_short, require
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
 from oklnumba.core.inputs import Signs, as_point, refuse_not_finite
+from oklnumba.core.params import clone
 from oklnumba.core.state import State, StateT
 from oklnumba.learners.base.learner import Learner, Trace
 
 LARGEST = 0.5 * float(np.finfo(float).max)  # label whose double is finite
+
+
+def check_learner(name: str, value: Any) -> Learner:
+    """Return a learner that can play within another; raise ValueError for anything else."""
+    what = "an oklnumba learner such as okl.FOGD(), or one of your own, derived from okl.Learner"
+    require(isinstance(value, Learner), name, value, what)
+    alone = f"put {type(value).__name__} outside, or play it alone"
+    what = f"a learner that can play inside another ({alone})"
+    require(value._traits.is_member, name, value, what)
+    return value
+
+
+def check_member(name: str, value: Any) -> Learner:
+    """Return a copy, without data, of the learner that a hyper-parameter is."""
+    return clone(check_learner(name, value))
 
 
 def from_learner(name: str) -> Any:
@@ -22,12 +38,12 @@ def from_learner(name: str) -> Any:
 
 
 def set_late(
-    learners: Sequence[Learner], notes: np.ndarray, leads: np.ndarray | None = None
+    learners: Sequence[Learner], notes: np.ndarray, missed: np.ndarray | None = None
 ) -> None:
-    """Give each learner its columns of the notes (views), and the leads."""
+    """Give each learner its columns of the notes (views), and ``missed``."""
     stops = np.cumsum([one._notes for one in learners])
     for one, some in zip(learners, np.split(notes, stops[:-1], axis=1), strict=False):
-        one._set_late(some, leads)
+        one._set_late(some, missed)
 
 
 class Wrapper(Learner[StateT, None]):

@@ -13,7 +13,7 @@ from oklnumba.core.params import clone
 from oklnumba.core.state import State, select_prefix
 from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.learner import Learner
-from oklnumba.learners.base.members import check_learner
+from oklnumba.learners.base.wrapper import check_learner
 from oklnumba.learners.outside import Outside, adapt
 from oklnumba.learners.self_tuning.labels import Rounds, Views
 from oklnumba.learners.self_tuning.settings import STAGES, Space

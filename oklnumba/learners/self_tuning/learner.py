@@ -250,7 +250,7 @@ class SelfTuning(Learner):
         learned: Any = slice(None) if m == n else np.flatnonzero(there)
         limits = labels.measure(Y[learned], before, self._played)
         late = self._take_late(n)
-        known_counts = before - late.leads if len(late.rows) else before  # that each row knew
+        known_counts = before - late.missed if len(late.rows) else before  # that each row knew
         looks_back = None if was_forecast else known_counts
         cut, known = labels.remember(Y, limits, learned, looks_back)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
@@ -311,9 +311,9 @@ class SelfTuning(Learner):
         self._refuse_not_finite(trace.predictions[asked])
         traces.append(Trace(trace.predictions[asked], sizes))
 
-    def _set_late(self, notes: np.ndarray, leads: np.ndarray | None = None) -> None:
+    def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
         rows = np.arange(len(notes))
-        self._late = Late(notes, rows, 0 * rows if leads is None else leads)
+        self._late = Late(notes, rows, 0 * rows if missed is None else missed)
 
     def _take_late(self, n: int) -> Late:
         """Return the next n late rows; without notes if none come."""
