@@ -64,7 +64,7 @@ class Group(State[loops.GroupState, None], Forecaster):
             totals=TOTALS, sums=3,
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
-        self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), -1
+        self._leaf_is_full = np.zeros(leaves, dtype=bool)
         state = self._state
         state.U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         codes = [loops.PASSIVE_AGGRESSIVE] * len(space.aggressiveness)
@@ -100,7 +100,7 @@ class Group(State[loops.GroupState, None], Forecaster):
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
-        self.note_full(self.size)
+        self.note_full()
         ranks, before = self._counts[:, RANK], self._counts[:, loops.COMPARED]
         for leaf in np.flatnonzero(ranks > before):
             # Written before the regressions read it: a page that is read first takes two faults,
@@ -108,11 +108,10 @@ class Group(State[loops.GroupState, None], Forecaster):
             self._state.U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
         before[:] = ranks
 
-    def note_full(self, size: int) -> None:
-        """Free what only dictionaries need that are not full; size : atoms in all leaves."""
-        if self.is_full or size == self._noted:
+    def note_full(self) -> None:
+        """Free what only dictionaries need that are not full."""
+        if self.is_full:
             return
-        self._noted = size
         full = self._counts[:, ATOMS] == self._max_size
         for leaf in np.flatnonzero(full & ~self._leaf_is_full):
             free_pages(self._state.kors[leaf])
@@ -142,6 +141,7 @@ class Group(State[loops.GroupState, None], Forecaster):
         super()._restore({"U": state.get("U_exact")} | state)
         if self._max_size:
             self._remake_dictionaries()
+            self.note_full()
 
     def _remake_dictionaries(self) -> None:
         """Let the atoms join again, in their order: it makes all that files leave out."""
@@ -182,6 +182,8 @@ class Groups:
     offsets : (K,), the middle of the labels.
     """
 
+    _has_joined = False  # whether a point may have joined a dictionary in these rounds
+
     def __init__(self, groups: list[Group], offsets: Any):
         self.groups, self._offsets = groups, offsets
         self._every, spaces = np.arange(len(groups)), [one.arguments for one in groups]
@@ -210,12 +212,13 @@ class Groups:
         if chooses:
             some = np.array(joining, dtype=np.int64)
         elif self.groups[0].space.lags:
-            base = rounds.known.last - self._offsets
+            base = views.base
             Y = rounds.known.change_to(rounds.cut) if len(rounds.Y) else Y
         elif len(rounds.Y):
             Y = Y - self._offsets
         if joining:
-            coins = np.full((len(some), n), loops.NEVER)
+            coins = np.empty((len(some), n))
+            coins.fill(loops.NEVER)
             count = len(coins[0, rounds.learned])
         for place, i in enumerate(joining):
             coins[place if chooses else i, rounds.learned] = self.groups[i].coins.take(count)
@@ -240,6 +243,7 @@ class Groups:
             raise Trouble(status, result)
         if not work:
             self._workspaces.idle.append(own)
+        self._has_joined = self._has_joined or result > 0
         return result
 
     def join_again(self, leaf: int, atoms: np.ndarray) -> None:
@@ -256,9 +260,10 @@ class Groups:
         if len(rounds.X) > 1:
             self._play(loops.SUM)
             del self._play  # and the block
-        for one in self.groups if len(rounds.Y) else ():
-            if not one.is_full:
-                one.note_full(int(one.arguments.results.sizes[len(rounds.X) - 1]))
+        if self._has_joined:
+            self._has_joined = False
+            for one in self.groups:
+                one.note_full()
 
 
 def bind_all(arguments: list[Any]) -> Any:
