@@ -522,12 +522,12 @@ def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, wor
     SORT returns how many jobs there are; PLAY plays those from ``first`` to ``stop``; SUM comes
     when all have ended. With coins and without labels points only join. was_forecast : whether the
     last call was the forecast of the only row; spaces, work : Space and Rows of each, bound,
-    together bound; block : Block, bound. Returns else how many points joined, or which round
-    failed, and a status.
+    together bound; block : Block, bound. Returns else how many dictionaries became full, or which
+    round failed, and a status.
     """
     spaces, work, block, n = unbind(spaces), unbind(work), unbind(block), seen.Z.shape[0]
     learns, draws, asks = seen.Y.shape[0] > 0, seen.coins.shape[0] > 0, seen.asked.shape[0] > 0
-    joined = 0
+    filled = 0
     if step <= SORT:
         stop = sort_rounds(seen, some, spaces, block)
     if step == SORT:
@@ -542,7 +542,7 @@ def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, wor
         coins = block.coins[g, start : end if draws else start]
         asked = block.asked[g, start : end if asks else start]
         failed, status = map_rounds(leaf, X, coins, asked, was_forecast, space.dictionaries, rows)
-        joined += counts[ATOMS] - size
+        filled += 1 if size < space.dictionaries.max_size == counts[ATOMS] else 0
         if status == DONE and draws and not learns:
             continue
         if status == DONE:
@@ -558,4 +558,4 @@ def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, wor
         write_results(leaf, order, Y, size, space, rows)
     for i in some if step != PLAY else some[:0]:
         sum_results(n if learns else 0, unbind(spaces[i]), seen.base)
-    return joined, DONE
+    return filled, DONE

@@ -13,6 +13,7 @@ from oklnumba.core.arrays import (
     round_up_to_vector,
     unpack,
 )
+from oklnumba.core.guard import FEWEST_ROUNDS
 from oklnumba.core.health import Part
 from oklnumba.core.state import Coins, State
 from oklnumba.hot.primitives.dictionary import RANK
@@ -182,7 +183,7 @@ class Groups:
     offsets : (K,), the middle of the labels.
     """
 
-    _has_joined = False  # whether a point may have joined a dictionary in these rounds
+    _has_filled = False  # whether a dictionary may have become full in these rounds
 
     def __init__(self, groups: list[Group], offsets: Any):
         self.groups, self._offsets = groups, offsets
@@ -201,7 +202,7 @@ class Groups:
         return bind(loops.Block(X, Y, np.empty((few, n)), asked, order, places, jobs))
 
     def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], Any]]:
-        """Return calls that play the rounds, one for each leaf; one of a single round.
+        """Return calls that play the rounds, one for each leaf; one of rounds too few for threads.
 
         If inputs may join and there are no labels, they join, and nothing else: then
         ``end_choice``.
@@ -224,8 +225,8 @@ class Groups:
             coins[place if chooses else i, rounds.learned] = self.groups[i].coins.take(count)
         seen = loops.Seen(views.with_lags, views.scores, Y, coins, rounds.then.asked, base)
         call = partial(self._call, rounds.was_forecast, seen, some)
-        if n == 1:
-            work, block = self._single
+        if n < FEWEST_ROUNDS:
+            work, block = self._single if n == 1 else (None, self._make_block(n))
             return [partial(call, block, loops.EVERY, work=work)]
         self._play = partial(call, self._make_block(n))
         jobs = self._play(loops.SORT)
@@ -243,7 +244,7 @@ class Groups:
             raise Trouble(status, result)
         if not work:
             self._workspaces.idle.append(own)
-        self._has_joined = self._has_joined or result > 0
+        self._has_filled = self._has_filled or result > 0
         return result
 
     def join_again(self, leaf: int, atoms: np.ndarray) -> None:
@@ -257,11 +258,11 @@ class Groups:
 
     def finish(self, rounds: Rounds) -> None:
         """Sum what all leaves have written, and note which dictionaries are full."""
-        if len(rounds.X) > 1:
+        if len(rounds.X) >= FEWEST_ROUNDS:
             self._play(loops.SUM)
             del self._play  # and the block
-        if self._has_joined:
-            self._has_joined = False
+        if self._has_filled:
+            self._has_filled = False
             for one in self.groups:
                 one.note_full()
 
