@@ -409,7 +409,7 @@ def test_outliers_are_those_of_the_definition(name):
         rows = slice(start, start + 77)
         got = labels.measure(y[rows, None], np.arange(len(y[rows])), start)
         known_counts = np.arange(len(y[rows]))
-        kept, _ = labels.remember(y[rows, None], got, slice(None), known_counts)
+        kept, _ = labels.remember(y[rows, None], got, known_counts)
         assert_array_equal(kept[:, 0], cut[rows])
         learned = labels.judge(got, y[rows, None], told[:, rows, None])
         assert_array_equal(learned[:, 0], expected[rows])

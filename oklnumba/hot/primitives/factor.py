@@ -54,6 +54,12 @@ class PassWork(NamedTuple):
 
 
 @hot
+def has_label(Y, t):
+    """Return whether row t is learned: Y, (n, K), is empty if none is, else NaN in the others."""
+    return Y.shape[0] > 0 and Y[t, 0] == Y[t, 0]
+
+
+@hot
 def copy_row(z, out, r):
     """Write the first r entries of z."""
     for j in range(r):

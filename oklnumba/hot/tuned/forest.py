@@ -282,12 +282,13 @@ def walk_down(count, X, Y, learns, was_forecast, asked, trees, shrinkages, walks
 
 
 @exact
-def forest_rounds(X, Y, learns, was_forecast, asked, arguments, forecasts):
+def forest_rounds(X, Y, base, learns, was_forecast, asked, arguments, forecasts):
     """Write the forecasts of n rounds, (n, E, K), each before the trees learn its label.
 
-    learns : else Y, (n, K), is not read; it is NaN in rows that are only forecast; was_forecast :
-    whether the forecasts are there; asked : empty, or (n,), not negative where what is written does
-    not count; arguments : Trees, shrinkages, (E,), and Walks.
+    base : (n, K), added to them, or empty; learns : else Y, (n, K), is not read; it is NaN in rows
+    that are only forecast; was_forecast : whether the forecasts are there; asked : empty, or (n,),
+    not negative where what is written does not count; arguments : Trees, shrinkages, (E,), and
+    Walks.
     """
     trees, shrinkages, walks = unbind(arguments)
     means, n, count = walks.means, X.shape[0], trees.roots.shape[0]
@@ -316,3 +317,5 @@ def forest_rounds(X, Y, learns, was_forecast, asked, arguments, forecasts):
         for e in range(means.shape[1]):
             for k in range(means.shape[2]):
                 forecasts[t, e, k] = forecasts[t, e, k] * trees.unit[k] + trees.offset[k]
+                if base.shape[0] > 0:
+                    forecasts[t, e, k] += base[t, k]

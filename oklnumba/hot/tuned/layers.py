@@ -34,10 +34,11 @@ from oklnumba.hot.experts import (
     experts_rounds,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.factor import has_label
 from oklnumba.hot.primitives.jit import DONE, UNBOUNDED, Array, Integers, exact, hot, unbind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.primitives.udu import pad
-from oklnumba.hot.tuned.space import Regressions, Rows, has_label, regression_rounds
+from oklnumba.hot.tuned.space import Regressions, Rows, regression_rounds
 
 
 class LayerState(NamedTuple):

@@ -7,13 +7,26 @@ of the last LONG_WINDOW labels.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.jit import hot
+from oklnumba.hot.primitives.factor import copy_row, has_label
+from oklnumba.hot.primitives.jit import Array, hot, unbind
 
 LEAST, LOW, MEDIAN, HIGH, MOST, REACH = range(6)
+
+
+class Looks(NamedTuple):
+    """How members see inputs, and how labels before the last one differ from it."""
+
+    mean: Array  # (d,)
+    scale: Array  # (d,)
+    difference_mean: Array  # (K, lags)
+    difference_scale: Array  # (K, lags)
+    knots: Array  # (d, k), or empty: no scores
+    scores: Array  # (d, k)
 
 
 @hot
@@ -58,45 +71,131 @@ def write_scores(Z, knots, scores, out):
 
 
 @hot
-def write_lags(labels, counts, last, differences, there):
-    """Write what is known of labels, (m, K), where ``counts``, (n,), of them have come.
+def write_views(X, differences, looks, log_from, max_input, with_lags, scores):
+    """Write the standardised inputs, behind them the differences, (n, K, >= lags), and scores.
 
-    As in ``Known``; NaN in labels is none.
+    looks : Looks, bound.
     """
-    for t in range(counts.shape[0]):
-        for k in range(labels.shape[1]):
-            newest = counts[t] - 1
-            y = labels[newest, k] if newest >= 0 else np.nan
-            there[t, k], last[t, k] = y == y, y if y == y else 0.0
-            for j in range(differences.shape[2]):
-                before = newest - 1 - j
-                change = labels[before, k] - y if before >= 0 else np.nan
-                differences[t, k, j] = change if change == change else 0.0
+    looks, first = unbind(looks), 0
+    write_standardised(X, looks.mean, looks.scale, log_from, max_input, first, with_lags)
+    first += looks.mean.shape[0]
+    for k in range(looks.difference_mean.shape[0]):
+        mean, scale = looks.difference_mean[k], looks.difference_scale[k]
+        write_standardised(differences[:, k], mean, scale, log_from, max_input, first, with_lags)
+        first += mean.shape[0]
+    write_scores(with_lags, looks.knots, looks.scores, scores)
+
+
+# ---- labels: NaN in Y, (n, K), where a row has none, which is only forecast ----
 
 
 @hot
-def cut_labels(Y, limits, cut):
-    """Write the labels, (n, K), cut to [LEAST, MOST]; return whether all are in [LOW, HIGH].
+def count_labels(Y, most, before):
+    """Write how many labels come before each row; return how many rows, and labels, to play.
 
-    NaN stays, and is.
+    That is up to the last one of ``most`` labels, at least 1.
     """
-    usual = True
+    t = count = 0
+    while t < Y.shape[0] and count < most:
+        before[t] = count
+        count += 1 if has_label(Y, t) else 0
+        t += 1
+    return t, count
+
+
+@hot
+def write_known(t, count, labels, later, last, differences, there):
+    """Write what row t knows, as in ``Known``, where so many labels have come.
+
+    labels : (m, K), and ``later`` ones; NaN is none.
+    """
+    m = labels.shape[0]
+    for k in range(last.shape[1]):
+        y = np.nan
+        for j in range(differences.shape[2] + 1):
+            i = count - 1 - j
+            known = np.nan
+            if i >= 0:
+                known = labels[i, k] if i < m else later[i - m, k]
+            if j == 0:
+                y = known
+                there[t, k], last[t, k] = y == y, y if y == y else 0.0
+            else:
+                change = known - y
+                differences[t, k, j - 1] = change if change == change else 0.0
+
+
+@hot
+def write_lags(labels, counts, last, differences, there):
+    """Write what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
+    for t in range(counts.shape[0]):
+        write_known(t, counts[t], labels, labels, last, differences, there)
+
+
+@hot
+def cut_labels(Y, limits, cut, new):
+    """Write the labels cut to [LEAST, MOST], and those of rows that have one, in ``new``.
+
+    Returns whether all are in [LOW, HIGH], and how many there are.
+    """
+    usual, count = True, 0
     for t in range(Y.shape[0]):
         row = t if limits.shape[1] > 1 else 0
         for k in range(Y.shape[1]):
             y = Y[t, k]
             usual = usual and not (y < limits[LOW, row, k] or y > limits[HIGH, row, k])
             cut[t, k] = smaller(larger(y, limits[LEAST, row, k]), limits[MOST, row, k])
+            new[count, k] = cut[t, k]
+        count += 1 if has_label(Y, t) else 0
+    return usual, count
+
+
+@hot
+def append_labels(last, values, Y, count):
+    """Append the values, (n, K), of the rows that have a label, so many; the first ones go."""
+    kept = last.shape[0] - count
+    for t in range(kept):
+        for k in range(last.shape[1]):
+            last[t, k] = last[t + count, k]
+    for t in range(Y.shape[0]):
+        if has_label(Y, t):
+            for k in range(last.shape[1]):
+                last[kept, k] = values[t, k]
+            kept += 1
+
+
+@hot
+def remember_labels(Y, limits, counts, recent, remembered, cut, new, last, differences, there):
+    """Write the labels as cut_labels does, and what each row knew; append them to the last ones.
+
+    counts : (n,), how many of ``new`` each row knew, negative of late rows; empty if that is
+    written. Returns whether all labels are in [LOW, HIGH].
+    """
+    usual, count = cut_labels(Y, limits, cut, new)
+    least = differences.shape[2] + 1  # where not even the first ones are known, these count as so
+    for t in range(counts.shape[0]):
+        known = larger(remembered.shape[0] + counts[t], least)
+        write_known(t, known, remembered, new, last, differences, there)
+    append_labels(recent, Y, Y, count)
+    append_labels(remembered, cut, Y, count)
     return usual
 
 
 @hot
-def append_rows(last, new):
-    """Append rows to the last ones; the first of these go."""
-    kept = larger(last.shape[0] - new.shape[0], 0)
-    for t in range(kept):
-        for k in range(last.shape[1]):
-            last[t, k] = last[t + new.shape[0], k]
-    for t in range(kept, last.shape[0]):
-        for k in range(last.shape[1]):
-            last[t, k] = new[t - last.shape[0] + new.shape[0], k]
+def record_rounds(X, Y, cut, known_counts, recorded, residuals, played, past):
+    """Append the rows that have a label to the past, of ``played`` rounds; return its rounds.
+
+    known_counts : as in the past, but less its rounds; past : RestartsState, bound.
+    """
+    past, at = unbind(past), played
+    for t in range(Y.shape[0]):
+        if has_label(Y, t):
+            copy_row(X[t], past.inputs[at], X.shape[1])
+            past.known_counts[at] = played + known_counts[t]
+            for k in range(Y.shape[1]):
+                past.labels[at, k], past.cut[at, k] = Y[t, k], cut[t, k]
+                past.residuals[at, k] = residuals[t, k]
+                for e in range(recorded.shape[1]):
+                    past.recorded[at, e, k] = recorded[t, e, k]
+            at += 1
+    return at

@@ -43,7 +43,7 @@ from oklnumba.hot.primitives.dictionary import (
     squared_distance,
 )
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.factor import Factor, PassWork, Pending, copy_row
+from oklnumba.hot.primitives.factor import Factor, PassWork, Pending, copy_row, has_label
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
@@ -393,12 +393,6 @@ def map_rounds(leaf, X, coins, asked, was_forecast, maps, rows):
 
 
 @hot
-def has_label(Y, s):
-    """Return whether row s is learned: Y is empty if none is, else NaN in the others."""
-    return Y.shape[0] > 0 and Y[s, 0] == Y[s, 0]
-
-
-@hot
 def factor_of(regressions, leaf, i):
     """Return the factor of regression i in a leaf."""
     pending = regressions.pending
@@ -528,10 +522,12 @@ def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, wor
     SORT returns how many jobs there are; PLAY plays those from ``first`` to ``stop``; SUM comes
     when all have ended. With coins and without labels points only join. was_forecast : whether the
     last call was the forecast of the only row; spaces, work : Space and Rows of each, bound,
-    together bound; block : Block, bound. Returns else which round failed and a status.
+    together bound; block : Block, bound. Returns else how many dictionaries became full, or which
+    round failed, and a status.
     """
     spaces, work, block, n = unbind(spaces), unbind(work), unbind(block), seen.Z.shape[0]
     learns, draws, asks = seen.Y.shape[0] > 0, seen.coins.shape[0] > 0, seen.asked.shape[0] > 0
+    filled = 0
     if step <= SORT:
         stop = sort_rounds(seen, some, spaces, block)
     if step == SORT:
@@ -546,6 +542,7 @@ def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, wor
         coins = block.coins[g, start : end if draws else start]
         asked = block.asked[g, start : end if asks else start]
         failed, status = map_rounds(leaf, X, coins, asked, was_forecast, space.dictionaries, rows)
+        filled += 1 if size < space.dictionaries.max_size == counts[ATOMS] else 0
         if status == DONE and draws and not learns:
             continue
         if status == DONE:
@@ -559,8 +556,6 @@ def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, wor
         if status != DONE:
             return order[failed], status
         write_results(leaf, order, Y, size, space, rows)
-    if step == PLAY:
-        return 0, DONE
-    for i in some:
+    for i in some if step != PLAY else some[:0]:
         sum_results(n if learns else 0, unbind(spaces[i]), seen.base)
-    return 0, DONE
+    return filled, DONE

@@ -48,6 +48,7 @@ class Ensemble:
 
     def __init__(self, scales: Scales, players: Sequence[Player]):
         self.scales, self._players, self.replayed = scales, players, 0
+        self._looks = scales.bind_looks()
 
     def make_members(
         self, budget: int, horizon: float, seed: list[int], plain: Container[int] | None
@@ -114,8 +115,8 @@ class Ensemble:
         """
         n = len(rounds.X)
         if not rounds.was_forecast:  # else these are there
-            self._views = self.scales.look(rounds.X, rounds.known)
-            np.subtract(rounds.known.last, self.scales.offsets, out=self._last_labels[:n])
+            self._views = self.scales.look(rounds.X, rounds.known, self._looks)
+            self._last_labels[:n] = self._views.base
         self._run(self._lagged, rounds)
         if judge:
             Y = judge(rounds.Y, self._of_lagged[:, :n], self.scales.offsets)
@@ -153,7 +154,7 @@ class Ensemble:
 
     def choose(self, rounds: Rounds) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
-        views = self.scales.look(rounds.X, rounds.known)
+        views = self.scales.look(rounds.X, rounds.known, self._looks)
         rounds = rounds._replace(Y=NO_LABELS, joins=True)
         calls = [some.calls(rounds, views) for some in (*self._lagged, *self._others)]
         run_together([*chain(*calls)], len(rounds.X))

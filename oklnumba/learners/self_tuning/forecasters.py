@@ -151,7 +151,8 @@ class Lasting(State[Losses, None], Forecaster):
             if len(rounds.then.asked):
                 recall(recorded, rounds, slice(STAGES, STAGES + len(self.members)))
         self.recorded = recorded
-        self.forecasts[:, : len(rounds.X)] = self.recorded.swapaxes(0, 1) - self._offsets
+        written = self.forecasts[:, : len(rounds.X)]
+        np.subtract(recorded.swapaxes(0, 1), self._offsets, out=written)
         lost = self._state.lost
         if len(rounds.Y) and len(lost):
             losses = np.square(self.recorded[:, self._experts] - rounds.Y[:, None])

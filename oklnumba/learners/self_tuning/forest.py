@@ -86,10 +86,9 @@ class Forest(State[loops.Trees, Any]):
         X, Y = self._find_pairs(rounds, rounds.Y if labels is None else labels)
         if not rounds.was_forecast:  # else they are there
             self.forecasts = np.empty((len(X), *self._walks.means.shape[1:]))
+        base = rounds.known.last if self._lags else NO_LABELS
         how = len(Y) > 0, rounds.was_forecast, rounds.then.asked
-        enter(loops.forest_rounds)(X, Y, *how, self._work, self.forecasts)
-        if self._lags and not rounds.was_forecast:
-            self.forecasts += rounds.known.last[:, None]
+        enter(loops.forest_rounds)(X, Y, base, *how, self._work, self.forecasts)
         return self.forecasts
 
     def _find_pairs(self, rounds: Rounds, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,8 +17,7 @@ from oklnumba.hot.tuned.scaling import (
     LOW,
     MEDIAN,
     MOST,
-    append_rows,
-    cut_labels,
+    remember_labels,
     write_lags,
 )
 from oklnumba.learners.self_tuning import settings
@@ -41,11 +40,15 @@ class Known(NamedTuple):
         return (Y - self.last) * self.there
 
 
+def make_known(n: int, outputs: int) -> Known:
+    """Return room for what is known in n rounds."""
+    shape = n, outputs
+    return Known(np.empty(shape), np.empty((n, outputs, settings.LAGS - 1)), np.empty(shape, bool))
+
+
 def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     """Return what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
-    shape = len(counts), labels.shape[1]
-    differences, there = np.empty((*shape, settings.LAGS - 1)), np.empty(shape, dtype=bool)
-    known = Known(np.empty(shape), differences, there)
+    known = make_known(len(counts), labels.shape[1])
     enter(write_lags)(labels, counts, *known)
     return known
 
@@ -55,6 +58,7 @@ class Views(NamedTuple):
 
     scores: np.ndarray  # (n, d), normal scores of those standardised
     with_lags: np.ndarray  # (n, > d), standardised, and the last labels
+    base: np.ndarray  # (n, K), the last label, to which members with lags add; from the offsets
 
 
 NO_LABELS = np.empty((0, 0))  # of rounds that are only forecast
@@ -176,23 +180,18 @@ class Labels(State[LabelsState, None]):
         return in_force.take(places, axis=1)
 
     def remember(
-        self, Y: np.ndarray, limits: np.ndarray, learned: slice | np.ndarray,
-        known_counts: np.ndarray | None,
-    ) -> tuple[np.ndarray, Known]:  # fmt: skip
+        self, Y: np.ndarray, limits: np.ndarray, known_counts: np.ndarray
+    ) -> tuple[np.ndarray, Known]:
         """Append the labels learned to the last ones.
 
         Returns all, cut to [LEAST, MOST], (n, K), and what each row knew. known_counts : (n,), of
-        how many of these labels, negative of late rows; None: it is as in the last forecast.
+        how many of these labels, negative of late rows; empty: it is as in the last forecast.
         """
-        state, cut = self._state, np.empty_like(Y)
-        self._are_usual = enter(cut_labels)(Y, limits, cut)
-        new = cut[learned]
-        if known_counts is not None:
-            # Where not even the first ones remembered are known, these count as known.
-            counts = np.maximum(REMEMBERED + known_counts, settings.LAGS)
-            self._known = look_back(np.concatenate([state.cut, new]), counts)
-        enter(append_rows)(state.recent, Y[learned])
-        enter(append_rows)(state.cut, new)
+        state, cut, new = self._state, np.empty_like(Y), np.empty_like(Y)
+        if len(known_counts):
+            self._known = make_known(*Y.shape)
+        written = state.recent, state.cut, cut, new, *self._known
+        self._are_usual = enter(remember_labels)(Y, limits, known_counts, *written)
         return cut, self._known
 
     def judge(
@@ -231,7 +230,7 @@ class Labels(State[LabelsState, None]):
             more[0] += price
             price = np.add.accumulate(more)
             self._state.price[:] = price[-1]
-        if price.any():
+        if any(price.ravel().tolist()):  # faster than NumPy in single rounds
             for so_far in (out.loss, out.bound, out.guaranteed):
                 so_far += price
 

@@ -10,9 +10,9 @@ from oklnumba.core.guard import find_blas, finish, locked
 from oklnumba.core.health import Part
 from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
 from oklnumba.core.state import State
-from oklnumba.hot.primitives.jit import COMPILES
+from oklnumba.hot.primitives.jit import COMPILES, enter
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
-from oklnumba.hot.tuned.scaling import REACH
+from oklnumba.hot.tuned.scaling import REACH, count_labels
 from oklnumba.learners.base.engine import Facts
 from oklnumba.learners.base.late import Late
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
@@ -218,44 +218,39 @@ class SelfTuning(Learner):
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         """Play rounds in blocks that end with each event of the schedule."""
         Y, start = np.ascontiguousarray(y).reshape(len(X), self._outputs), 0
-        was_forecast, there, played = self._take_forecast(X), Y[:, 0] == Y[:, 0], self._played
-        count = there.cumsum()
+        was_forecast, before = self._take_forecast(X), np.empty(len(X), dtype=np.int64)
         while start < len(X):
-            before = self._played - played  # labels of these rows
-            end = before + self._restarts.rounds_to_stop(self._played)
-            stop = min(int(count.searchsorted(end)) + 1, len(X))
-            rows = slice(start, stop)
-            block = X[rows], Y[rows], there[rows], count[rows] - before, trace.rows(start, stop)
+            most = self._restarts.rounds_to_stop(self._played)
+            n, count = enter(count_labels)(Y[start:], most, before)
+            rows, some = slice(start, start + n), trace.rows(start, start + n)
             try:
-                self._play_block(*block, was_forecast)
+                self._play_block(X[rows], Y[rows], before[:n], count, some, was_forecast)
             except Trouble as trouble:
                 status, row = trouble.args
-                self._raise_status(status, int(there[start : start + row + 1].sum()) - 1)
-            start = stop
+                self._raise_status(status, [*before[:n].tolist(), count][row + 1] - 1)
+            start += n
 
     def _play_block(
-        self, X: np.ndarray, Y: np.ndarray, there: np.ndarray, count: np.ndarray, trace: Trace,
+        self, X: np.ndarray, Y: np.ndarray, before: np.ndarray, m: int, trace: Trace,
         was_forecast: bool,
     ) -> None:  # fmt: skip
         """Play 1 to BLOCK_ROWS rows, all labels at hand, each as if it came alone.
 
-        there : (n,), whether each has a label; the others, NaN, are only forecast; count : (n,),
-        how many labels there are up to each row.
+        m : how many have a label; the others, NaN, are only forecast; before : (n,), how many
+        labels come before each row.
         """
-        ensemble, labels, before = self._ensemble, self._labels, count - there
-        n, m = len(X), int(count[-1])
+        ensemble, labels, n = self._ensemble, self._labels, len(X)
         if m == 0:
             trace.predictions[:], trace.sizes[:] = self._forecast(X), self.size
             return
-        learned: Any = slice(None) if m == n else np.flatnonzero(there)
+        learned: Any = slice(None) if m == n else np.flatnonzero(Y[:, 0] == Y[:, 0])
         limits = labels.measure(Y[learned], before, self._played)
         late = self._take_late(n)
         known_counts = before - late.missed if len(late.rows) else before  # that each row knew
-        looks_back = None if was_forecast else known_counts
-        cut, known = labels.remember(Y, limits, learned, looks_back)
+        cut, known = labels.remember(Y, limits, known_counts[:0] if was_forecast else known_counts)
         rounds = Rounds(X, Y, cut, known, joins=True, was_forecast=was_forecast, learned=learned)
-        asks = ~there & (before + self._played > 0) if len(late.notes) else there
         if len(late.notes):
+            asks = (Y[:, 0] != Y[:, 0]) & (before + self._played > 0)
             rounds = self._read_notes(late, asks, rounds)
         # Views of the trace: predictions, loss, comparator, bound, guaranteed.
         flat = trace.predictions, *trace.certificate
@@ -267,8 +262,8 @@ class SelfTuning(Learner):
         if m < n:
             self._write_notes(late, asks)
         if self._played < self._restarts.end:
-            played, recorded = self._played, ensemble.lasting.recorded
-            self._restarts.record(rounds, played + known_counts, recorded, residuals, played)
+            recorded = ensemble.lasting.recorded
+            self._restarts.record(rounds, m, known_counts, recorded, residuals)
         self._played += m
         if self._played == self._restarts.timetable.parts[settings.RESTARTS[0]]:
             first = self._restarts.past(settings.SHORT_WINDOW)  # from before there were limits

@@ -13,6 +13,7 @@ from oklnumba.core.arrays import (
     round_up_to_vector,
     unpack,
 )
+from oklnumba.core.guard import FEWEST_ROUNDS
 from oklnumba.core.health import Part
 from oklnumba.core.state import Coins, State
 from oklnumba.hot.primitives.dictionary import RANK
@@ -64,7 +65,7 @@ class Group(State[loops.GroupState, None], Forecaster):
             totals=TOTALS, sums=3,
         )  # fmt: skip
         self._counts[:, RANK:] = 0 if max_size else d
-        self._leaf_is_full, self._noted = np.zeros(leaves, dtype=bool), -1
+        self._leaf_is_full = np.zeros(leaves, dtype=bool)
         state = self._state
         state.U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         codes = [loops.PASSIVE_AGGRESSIVE] * len(space.aggressiveness)
@@ -100,7 +101,7 @@ class Group(State[loops.GroupState, None], Forecaster):
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
-        self.note_full(self.size)
+        self.note_full()
         ranks, before = self._counts[:, RANK], self._counts[:, loops.COMPARED]
         for leaf in np.flatnonzero(ranks > before):
             # Written before the regressions read it: a page that is read first takes two faults,
@@ -108,11 +109,10 @@ class Group(State[loops.GroupState, None], Forecaster):
             self._state.U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
         before[:] = ranks
 
-    def note_full(self, size: int) -> None:
-        """Free what only dictionaries need that are not full; size : atoms in all leaves."""
-        if self.is_full or size == self._noted:
+    def note_full(self) -> None:
+        """Free what only dictionaries need that are not full."""
+        if self.is_full:
             return
-        self._noted = size
         full = self._counts[:, ATOMS] == self._max_size
         for leaf in np.flatnonzero(full & ~self._leaf_is_full):
             free_pages(self._state.kors[leaf])
@@ -142,6 +142,7 @@ class Group(State[loops.GroupState, None], Forecaster):
         super()._restore({"U": state.get("U_exact")} | state)
         if self._max_size:
             self._remake_dictionaries()
+            self.note_full()
 
     def _remake_dictionaries(self) -> None:
         """Let the atoms join again, in their order: it makes all that files leave out."""
@@ -182,6 +183,8 @@ class Groups:
     offsets : (K,), the middle of the labels.
     """
 
+    _has_filled = False  # whether a dictionary may have become full in these rounds
+
     def __init__(self, groups: list[Group], offsets: Any):
         self.groups, self._offsets = groups, offsets
         self._every, spaces = np.arange(len(groups)), [one.arguments for one in groups]
@@ -199,7 +202,7 @@ class Groups:
         return bind(loops.Block(X, Y, np.empty((few, n)), asked, order, places, jobs))
 
     def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], Any]]:
-        """Return calls that play the rounds, one for each leaf; one of a single round.
+        """Return calls that play the rounds, one for each leaf; one of rounds too few for threads.
 
         If inputs may join and there are no labels, they join, and nothing else: then
         ``end_choice``.
@@ -210,19 +213,20 @@ class Groups:
         if chooses:
             some = np.array(joining, dtype=np.int64)
         elif self.groups[0].space.lags:
-            base = rounds.known.last - self._offsets
+            base = views.base
             Y = rounds.known.change_to(rounds.cut) if len(rounds.Y) else Y
         elif len(rounds.Y):
             Y = Y - self._offsets
         if joining:
-            coins = np.full((len(some), n), loops.NEVER)
+            coins = np.empty((len(some), n))
+            coins.fill(loops.NEVER)
             count = len(coins[0, rounds.learned])
         for place, i in enumerate(joining):
             coins[place if chooses else i, rounds.learned] = self.groups[i].coins.take(count)
         seen = loops.Seen(views.with_lags, views.scores, Y, coins, rounds.then.asked, base)
         call = partial(self._call, rounds.was_forecast, seen, some)
-        if n == 1:
-            work, block = self._single
+        if n < FEWEST_ROUNDS:
+            work, block = self._single if n == 1 else (None, self._make_block(n))
             return [partial(call, block, loops.EVERY, work=work)]
         self._play = partial(call, self._make_block(n))
         jobs = self._play(loops.SORT)
@@ -240,6 +244,7 @@ class Groups:
             raise Trouble(status, result)
         if not work:
             self._workspaces.idle.append(own)
+        self._has_filled = self._has_filled or result > 0
         return result
 
     def join_again(self, leaf: int, atoms: np.ndarray) -> None:
@@ -253,12 +258,13 @@ class Groups:
 
     def finish(self, rounds: Rounds) -> None:
         """Sum what all leaves have written, and note which dictionaries are full."""
-        if len(rounds.X) > 1:
+        if len(rounds.X) >= FEWEST_ROUNDS:
             self._play(loops.SUM)
             del self._play  # and the block
-        for one in self.groups if len(rounds.Y) else ():
-            if not one.is_full:
-                one.note_full(int(one.arguments.results.sizes[len(rounds.X) - 1]))
+        if self._has_filled:
+            self._has_filled = False
+            for one in self.groups:
+                one.note_full()
 
 
 def bind_all(arguments: list[Any]) -> Any:

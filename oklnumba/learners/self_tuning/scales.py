@@ -6,7 +6,7 @@ Each function that reads many rows pauses now and then: a restart is spread over
 from collections.abc import Sequence
 from functools import partial
 from math import erfc, sqrt
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
 from oklnumba.core.guard import Paced, finish, run_together
-from oklnumba.hot.primitives.jit import enter
+from oklnumba.hot.primitives.jit import bind, enter
 from oklnumba.hot.primitives.rows import distance_block
-from oklnumba.hot.tuned.scaling import write_scores, write_standardised
+from oklnumba.hot.tuned.scaling import Looks, write_scores, write_standardised, write_views
 from oklnumba.hot.tuned.space import Tree
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Views, look_back
@@ -101,17 +101,17 @@ class Scales(NamedTuple):
         Z = find_scores(Z, self.knots, self.scores) if space.normal_scores else Z
         return Z * self.tree(space).scales
 
-    def look(self, X: np.ndarray, known: Known) -> Views:
+    def bind_looks(self) -> Any:
+        """Return what ``look`` takes of these, bound."""
+        return bind(Looks(*[np.ascontiguousarray(getattr(self, name)) for name in Looks._fields]))
+
+    def look(self, X: np.ndarray, known: Known, looks: Any) -> Views:
         """Return the inputs as members see them; with lags the differences of labels follow."""
-        d, (outputs, lags) = len(self.mean), self.difference_mean.shape
-        with_lags = np.empty((len(X), d + outputs * lags))
-        enter(write_standardised)(X, self.mean, self.scale, *LIMITS, 0, with_lags)
-        changes = np.ascontiguousarray(known.differences[..., :lags])
-        changes = changes.reshape(len(X), outputs * lags)
-        mean, scale = self.difference_mean.ravel(), self.difference_scale.ravel()
-        enter(write_standardised)(changes, mean, scale, *LIMITS, d, with_lags)
-        scores = find_scores(with_lags, self.knots, self.scores) if self.median else with_lags
-        return Views(scores, with_lags)
+        d = len(self.mean)
+        with_lags = np.empty((len(X), d + self.difference_mean.size))
+        scores = np.empty((len(X), d)) if self.median else with_lags
+        enter(write_views)(X, known.differences, looks, *LIMITS, with_lags, scores)
+        return Views(scores, with_lags, known.last - self.offsets)
 
     def width(self, space: Space) -> int:
         """Return how many inputs a space sees."""
