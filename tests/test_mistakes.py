@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 
 import oklnumba as okl
+from oklnumba.components.kernels import compute_gradients
 from tests.checks import COMPILED
 
 X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
@@ -209,6 +210,12 @@ MISTAKES = [
     ("okl.BasisFeatures(np.cos, [[np.nan]])", VALUE, "gram has nan at row 0, column 0"),
     ("okl.BasisFeatures(np.cos, np.eye(3)).transform([[1.0]])", VALUE, "gram asks for (1, 3)"),
     ("okl.BasisFeatures(np.sum, np.eye(1)).transform([[0.0]])", VALUE, "basis(X) must be"),
+    (
+        "okl.BasisFeatures(lambda X: X - np.inf, np.eye(1)).transform([[0.0]])",
+        VALUE,
+        "basis(X) has -inf at row 0, column 0",
+    ),
+    ("compute_gradients(MATRIX, ROWS, ROWS, y[:, None])", VALUE, "which has gradients"),
     # too early, wrong files, theory and plots
     ("okl.KORS(k).landmarks_", NotFittedError, "KORS has seen no data", "partial_fit(X)"),
     ("okl.KORS(okl.Linear()).partial_fit(0 * X).features()", VALUE, "kept none of the 30 points"),
@@ -245,6 +252,7 @@ def names(tmp_path_factory):
     chunks = [(X[:9], three[:9]), (X[9:], three[9:])]
     given |= {"gaps": gaps, "three": three, "CHUNKS": chunks}
     given |= {"MATRIX": okl.Precomputed(np.eye(30)), "ROWS": np.arange(30.0)[:, None]}
+    given |= {"compute_gradients": compute_gradients}
     given |= {"LAGS": okl.Lags(okl.OGD()), "INTERVALS": okl.Intervals(okl.OGD())}
     return given | {"X": X, "y": Y, "folder": folder, "played": played}
 

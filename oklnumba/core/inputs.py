@@ -50,6 +50,10 @@ AMONG_NUMBERS = ", among numbers; correct such values or leave out their rows"
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
+FEWEST_EQUAL = 30  # labels of a block that is warned of
+LONG_SHARE = 0.05  # of the rows, at least, in such a block
+CHANCE = 1e-6  # that a random order has such a block, at most
+ALL_INTEGERS = 2.0**53  # of less size each integer is a double
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
 PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
 
@@ -256,6 +260,26 @@ class FirstLabels(NamedTuple):
 NO_LABELS_YET: FirstLabels | None = FirstLabels(0, frozenset())
 
 
+def warn_of_block(y: np.ndarray, before: int = 0) -> bool:
+    """Warn of a long block of equal labels, which random order would not have; say whether."""
+    n = before + len(y)
+    least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
+    if y.ndim != 1 or len(y) < least:
+        return False
+    ends = np.flatnonzero(np.append(y[1:] != y[:-1], True)) + 1
+    lengths = np.diff(ends, prepend=0)
+    rows = int(lengths.max())
+    start = int(ends[lengths.argmax()]) - rows
+    if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
+        return False
+    warn(
+        f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
+        "more than by chance; if the rows have no order in time, shuffle them: order = "
+        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True"
+    )
+    return True
+
+
 def cut_runs(there: np.ndarray) -> Iterator[slice]:
     """Yield runs of rows that all have a label, or all have none; there : (n,), n > 0."""
     ends = [0, *np.flatnonzero(np.diff(there)) + 1, len(there)]
@@ -350,6 +374,14 @@ def find_labels(y: np.ndarray) -> np.ndarray:
     return is_label.any(axis=tuple(range(1, y.ndim)))
 
 
+def refuse_rounded(labels: np.ndarray, name: str) -> None:
+    """Raise ValueError for classes that are doubles beyond 2^53, where two integers may be one."""
+    if labels.dtype.kind == "f" and (large := labels[np.abs(labels) >= ALL_INTEGERS]).size:
+        fault = f"{name} has the class {large[0]:.17g}: so large, numbers lose their last digits"
+        cure = "make texts of them, okl.stream(pandas.read_csv(path, dtype={...: str}), label=...)"
+        raise ValueError(f"{fault}, and classes may become one; {cure}")
+
+
 def encode_labels(
     labels: np.ndarray, classes: Sequence[Any], name: str = "y", row: int = 0, hint: str = ""
 ) -> np.ndarray:
@@ -357,6 +389,7 @@ def encode_labels(
 
     A missing one is NaN, or None among several classes. row : the number of the first.
     """
+    refuse_rounded(labels, name)
     missing = ~find_labels(labels)
     is_class = np.any([labels == value for value in classes], axis=0) | missing
     if not is_class.all():

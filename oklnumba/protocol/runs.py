@@ -162,8 +162,9 @@ class Run:
         count, share = self._meta.get("outliers", (0, 0.0))
         if not count:
             return ""
+        cost = f", {share:.1%} of the loss" if share > 0.0 else ""  # near a forecast they cost less
         hint = "; if they are no errors: SelfTuning(outliers=False)" if share > COSTLY else ""
-        return f"{count} labels taken for outliers, {share:.1%} of the loss{hint}"
+        return f"{count} labels taken for outliers{cost}{hint}"
 
     @cached_property
     def recorded(self) -> np.ndarray:
@@ -405,7 +406,7 @@ class Run:
         shown[f"mean {self.loss} loss"] = self.mean_loss
         if self.mistakes is None and self.rounds > SETTLED:
             shown[f"from round {SETTLED + 1} on"] = self.settled_mean_loss
-        if self.mistakes is not None:
+        if self.mistakes is not None and self.labelled[-1:].any():
             scores = self.class_scores
             beside = f" ({scores.rules}, {scores})" if scores else ""
             shown["mistakes"] = f"{100 * self.mistake_rate:.2f} %{beside}"

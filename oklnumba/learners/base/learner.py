@@ -136,6 +136,8 @@ class Learner(Engine[StateT, WorkT]):
             self._check_points(X)
             y = self._as_labels(y, X.shape[0])
             self._warn_of_rows(X, y)
+            if not self._played:
+                inputs.warn_of_block(y)
             if known is not None:
                 known = Asked.read(known, self._refuses_late, self._traits.needs_last_label)
                 leads = known.count_leads(self.rounds, len(y))

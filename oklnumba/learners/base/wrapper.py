@@ -59,6 +59,12 @@ class Wrapper(Learner[StateT, None]):
         """Size of the learner within; 0 before any data."""
         return self._inner.size if self._width is not None else 0
 
+    @property
+    def importance(self) -> np.ndarray:
+        """``importance`` of the ``SelfTuning`` within, (d,), of the columns of X."""
+        within: Any = self._inner
+        return within.importance[-(self._width or 0) :]  # of Lags, before them stand last labels
+
     @locked
     def predict_interval(self, X: ArrayLike) -> np.ndarray:
         """Return the intervals around ``predict(X)``, (n, 2) or (n, K, 2), of ``Intervals``."""
