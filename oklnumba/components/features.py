@@ -68,6 +68,7 @@ class Features(Transformer, Params):
         self._checked_params()
         return self._write_rows(as_rows(X))
 
+    @np.errstate(under="ignore")
     def _write_rows(self, X: Any) -> np.ndarray:
         """Return the features of checked rows."""
         write, r = self._writer(X.shape[1])
@@ -172,6 +173,7 @@ class TaylorFeatures(Features):
 
         return write, r
 
+    @np.errstate(under="ignore")
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if the basis captures little of the kernel, else None."""
         self._checked_params()

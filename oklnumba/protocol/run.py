@@ -220,6 +220,7 @@ def run(
         file = Checkpoint(checks.as_path(checkpoint), every, resume, recorder, schedule)
     with (
         catch_ctrl_c(terminate=file is not None) as presses,
+        np.errstate(under="ignore"),  # as by default, whatever the user has set
         _show(progress, X, y, recorder, resume) if progress else nullcontext() as show,
         closing(_blocks(X, y, schedule, recorder, every, file, presses)) as blocks,
     ):

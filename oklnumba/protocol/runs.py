@@ -200,6 +200,7 @@ class Run:
         return self._mean("losses")
 
     @property
+    @np.errstate(under="ignore")
     def settled_mean_loss(self) -> float:
         """Average loss from round 33 on, where ``SelfTuning`` has first restarted; NaN before.
 
@@ -254,6 +255,7 @@ class Run:
         scores = self.predictions if self.scores is None else self.scores
         return (labels, scores[there], self.mistakes[there]) if len(labels) else None
 
+    @np.errstate(under="ignore")
     def _mean(self, name: str) -> float:
         if not self.rounds or not self.labelled[-1]:
             return float("nan")
@@ -368,6 +370,7 @@ class Run:
             columns |= self._columns(name, getattr(self.certificate, name))
         return pandas.DataFrame(columns)
 
+    @np.errstate(under="ignore")
     def _mean_so_far(self, name: str) -> np.ndarray:
         """Return the means over all rounds up to each of those recorded, and all outputs."""
         sums = self._sums(name)

@@ -81,7 +81,7 @@ class Learner(Engine[StateT, WorkT]):
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, (n, d), against the current state, (n,)."""
-        with self._lock:
+        with self._lock, np.errstate(under="ignore"):
             X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
             self._check_points(X)
             out = empty_per_round(X.shape[0], self._outputs)
@@ -129,7 +129,7 @@ class Learner(Engine[StateT, WorkT]):
         Sparse rows are made dense block by block. Warns as ``okl.run`` does. y : (n,), or (n, K) of
         ``MultiOutput``; known : ``rounds`` when rows were forecast whose labels are late, or (n,).
         """
-        with self._lock:
+        with self._lock, np.errstate(under="ignore"):
             inputs.warn_of_order(X, y)
             schema = self._schema_for(X)
             X = inputs.as_rows(X, self._width, schema=schema, fill=False)

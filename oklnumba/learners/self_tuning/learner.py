@@ -227,7 +227,8 @@ class SelfTuning(Learner):
             rows = slice(start, stop)
             block = X[rows], Y[rows], there[rows], count[rows] - before, trace.rows(start, stop)
             try:
-                self._play_block(*block, was_forecast)
+                with np.errstate(under="ignore"):
+                    self._play_block(*block, was_forecast)
             except Trouble as trouble:
                 status, row = trouble.args
                 self._raise_status(status, int(there[start : start + row + 1].sum()) - 1)
