@@ -152,7 +152,9 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
             column_as_floats(labels, f"{fault} it", is_label=True)
         raise ValueError(f"{fault} use --task regression")
     if len(values) < 2:
-        raise ValueError(f"all labels of {column} are {[*values, None][0]!r}")
+        some = "all" if total else f"the first {len(labels):,}"
+        cure = "; --task regression takes equal numbers" if numbers and values else ""
+        raise ValueError(f"{some} labels of {column} are {[*values, None][0]!r}{cure}")
     whole = all(isinstance(one, float) and one.is_integer() for one in values)  # so a CSV has 1
     classes = tuple(sorted(map(int, values) if whole else values))
     if len(classes) == 2:
