@@ -104,6 +104,20 @@ MISTAKES = [
     ("okl.Precomputed([[1.0, 2.0], [0.0, 1.0]])", VALUE, "symmetric; K - K' is"),
     ("okl.Precomputed(-np.eye(2))", VALUE, "without negative entries on its diagonal"),
     ("okl.KernelAWV(MATRIX).partial_fit(X, y)", VALUE, "X has 3 columns; with okl.Precomputed"),
+    (
+        "okl.Lags(okl.KernelAWV(MATRIX)).partial_fit(ROWS, y)",
+        VALUE,
+        "X has 4 columns; with okl.Pre",
+    ),
+    ("ON_MATRIX.transform([[30.0]])", VALUE, "X has 30; with okl.Precomputed"),
+    ("ON_MATRIX.transform(X)", VALUE, "X has 3 columns; with okl.Precomputed"),
+    ("okl.PKAWV(ON_MATRIX).partial_fit([[-1.0]], [1.0])", VALUE, "X has -1; with okl.Precomputed"),
+    (
+        "okl.run(okl.WithFeatures(ON_MATRIX, okl.OGD()), ROWS + 1, y)",
+        VALUE,
+        "X has 30; with okl.Pre",
+    ),
+    ("okl.FOGD(ON_MATRIX).learn_one([0.0], 1.0).learn_one([0.5], 1.0)", VALUE, "X has 0.5; with"),
     ("okl.learned_metric(MATRIX, ROWS, y)", VALUE, "a function of vectors, which has gradients"),
     ("okl.Standardized(okl.KernelAWV(MATRIX)).partial_fit(ROWS, y)", FloatingPointError, "round"),
     # labels that come late, or are missing
@@ -252,6 +266,7 @@ def names(tmp_path_factory):
     chunks = [(X[:9], three[:9]), (X[9:], three[9:])]
     given |= {"gaps": gaps, "three": three, "CHUNKS": chunks}
     given |= {"MATRIX": okl.Precomputed(np.eye(30)), "ROWS": np.arange(30.0)[:, None]}
+    given["ON_MATRIX"] = okl.NystromFeatures([[0.0], [3.0]], given["MATRIX"])
     given |= {"compute_gradients": compute_gradients}
     given |= {"LAGS": okl.Lags(okl.OGD()), "INTERVALS": okl.Intervals(okl.OGD())}
     return given | {"X": X, "y": Y, "folder": folder, "played": played}

@@ -120,7 +120,7 @@ def _make_rows(learner: Params) -> np.ndarray:
     for name, value in learner.get_params(deep=True).items():
         one = as_list(value)[:1]  # of several kernels the first
         if one and isinstance(one[0], Precomputed):
-            return rng.integers(0, len(one[0].K), (ROWS, 1)).astype(float)
+            return rng.integers(0, np.shape(one[0].K)[0], (ROWS, 1)).astype(float)
         if name.split("__")[-1] in ("landmarks", "center", "scales") and np.ndim(value) > 0:
             width = np.shape(value)[-1]
     return rng.uniform(-1, 1, (ROWS, width))

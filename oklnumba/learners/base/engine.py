@@ -47,6 +47,12 @@ from oklnumba.learners.base.traits import NOT_IN_FORCE, PLAIN, InForce, Traits
 KERNELS = {"kernel", "kernels"}  # names of hyper-parameters
 
 
+def list_parts(params: dict[str, Any]) -> list[Kernel | Features]:
+    """Return what takes points: the kernels among hyper-parameters, and the feature map."""
+    given = [one for name in KERNELS | {"features"} for one in as_list(params.get(name))]
+    return [one for one in given if isinstance(one, Kernel | Features)]
+
+
 def empty_per_round(n: int, outputs: int) -> np.ndarray:
     """Return room for one number per round, (n,), or per round and output, (n, K)."""
     return np.empty(n) if outputs == 1 else np.empty((n, outputs))
@@ -129,10 +135,8 @@ class Engine(State[StateT, WorkT], Params):
     def _check_points(self, X: np.ndarray) -> None:
         """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
         if self._width is None or self._in_force.is_precomputed:
-            given = vars(self._in_force.hyper or self)
-            for kernel in [one for name in KERNELS & given.keys() for one in as_list(given[name])]:
-                if isinstance(kernel, Kernel):
-                    kernel._check_points(X)
+            for part in list_parts(vars(self._in_force.hyper or self)):
+                part._check_points(X)
 
     def _facts(self) -> Facts:
         """Return what a run says of the learner as it is now."""
@@ -216,11 +220,13 @@ class Engine(State[StateT, WorkT], Params):
         self._outputs = outputs
         try:
             unscaled = {name: params[name] for name in KERNELS & params.keys()}
-            scales, is_precomputed = None, False
+            origin, scales, parts = np.zeros((1, d)), None, list_parts(params)
+            for part in parts:  # which refuse other widths
+                part._check_points(origin)
             for name, given in unscaled.items():  # one of the names at most
                 params[name], scales = split_metric(name, given)
-                inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
-                is_precomputed = any(isinstance(one, Precomputed) for one in as_list(given))
+                inputs.scale_columns(origin, scales)  # which refuses other widths
+            is_precomputed = any(isinstance(getattr(p, "kernel", p), Precomputed) for p in parts)
             self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, is_precomputed)
             # Traits may depend on what is in force.
             self._in_force = self._in_force._replace(block_rows=self._traits.block_rows)
