@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.core import inputs
+from oklnumba.learners.base.learner import warn_of_block
 from tests.battery import LEARNERS, make, stream
 
 PARTS = {"kernel", "kernels", "features", "learners"}
@@ -262,6 +262,6 @@ def test_labels_in_random_order_give_no_warning(how, rows):
             "numbers": rng.standard_normal(5000), "few numbers": rng.integers(0, 9, 5000) / 2.0,
         }[how]  # fmt: skip
         for i, (_, own) in enumerate(chunks(y, rows)):
-            assert not inputs.warn_of_block(own, i * rows)
+            assert not warn_of_block(own, i * rows)
     told = warnings_of(lambda: okl.run(okl.LinearAWV(), chunks(y[:2000], rows)))
     assert all(one.startswith("the labels are 1 and 2") for one in told)  # the first ones

@@ -50,9 +50,6 @@ AMONG_NUMBERS = ", among numbers; correct such values or leave out their rows"
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
-FEWEST_EQUAL = 30  # labels of a block that is warned of
-LONG_SHARE = 0.05  # of the rows, at least, in such a block
-CHANCE = 1e-6  # that a random order has such a block, at most
 ALL_INTEGERS = 2.0**53  # of less size each integer is a double
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
 PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
@@ -258,26 +255,6 @@ class FirstLabels(NamedTuple):
 
 
 NO_LABELS_YET: FirstLabels | None = FirstLabels(0, frozenset())
-
-
-def warn_of_block(y: np.ndarray, before: int = 0) -> bool:
-    """Warn of a long block of equal labels, which random order would not have; say whether."""
-    n = before + len(y)
-    least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
-    if y.ndim != 1 or len(y) < least:
-        return False
-    ends = np.flatnonzero(np.append(y[1:] != y[:-1], True)) + 1
-    lengths = np.diff(ends, prepend=0)
-    rows = int(lengths.max())
-    start = int(ends[lengths.argmax()]) - rows
-    if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
-        return False
-    warn(
-        f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
-        "more than by chance; if the rows have no order in time, shuffle them: order = "
-        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True"
-    )
-    return True
 
 
 def cut_runs(there: np.ndarray) -> Iterator[slice]:
