@@ -403,7 +403,7 @@ class Run:
     def _describe(self) -> dict[str, Any]:
         """Return what to show of the run, by name."""
         late = f", {self.late} (no certificate)" if self.late else ""
-        end = "" if self.finished else ", stopped by its time limit"
+        end = "" if self.finished else ", unfinished"  # at a time limit, or on the way
         end = ", interrupted" if self.interrupted else end
         shown: dict[str, Any] = {"rounds": f"{self.rounds:,}{late}{end}"}
         shown[f"mean {self.loss} loss"] = self.mean_loss
