@@ -134,9 +134,14 @@ class Engine(State[StateT, WorkT], Params):
 
     def _check_points(self, X: np.ndarray) -> None:
         """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
-        if self._width is None or self._in_force.is_precomputed:
+        if self._width is None or not self._takes_any_point:
             for part in list_parts(vars(self._in_force.hyper or self)):
                 part._check_points(X)
+
+    @property
+    def _takes_any_point(self) -> bool:
+        """Whether any finite vector is a point: not so of ``Precomputed`` kernels."""
+        return not self._in_force.is_precomputed
 
     def _facts(self) -> Facts:
         """Return what a run says of the learner as it is now."""
@@ -333,7 +338,7 @@ class Engine(State[StateT, WorkT], Params):
     def _make_single(self) -> SingleRound | Any:
         """Return the buffers of single rounds, made with the first; None for several labels."""
         if self._single is None and self._outputs == 1:
-            plain, scales = not self._in_force.is_precomputed, self._in_force.scales
+            scales, plain = self._in_force.scales, self._takes_any_point
             classes, trace = self._loss().classes or self._traits.signs, self._trace(1)
             self._single = SingleRound(self._width or 0, classes, trace, scales, plain)
         return self._single
