@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.protocol import run
+from oklnumba.learners.base.learner import warn_of_block
 from tests.battery import LEARNERS, make, stream
 
 PARTS = {"kernel", "kernels", "features", "learners"}
@@ -212,6 +212,9 @@ def test_sorted_classes_are_warned_of_in_the_first_rounds_but_not_if_they_are_fe
     assert "shuffle" in message
     assert warnings_of(lambda: okl.run(learner, X, y)) == []
     assert warnings_of(lambda: okl.run(learner, X, np.sort(y))) == []  # not its first rounds
+    (message,) = warnings_of(lambda: fresh.reset().partial_fit(X, np.sort(y)))
+    assert "shuffle" in message
+    assert warnings_of(lambda: fresh.partial_fit(X, np.sort(y))) == []
     short = np.sort(rng.choice([-1.0, 1.0], 40))
     assert warnings_of(lambda: okl.run(okl.LinearAWV(), X[:40], short)) == []
 
@@ -259,6 +262,6 @@ def test_labels_in_random_order_give_no_warning(how, rows):
             "numbers": rng.standard_normal(5000), "few numbers": rng.integers(0, 9, 5000) / 2.0,
         }[how]  # fmt: skip
         for i, (_, own) in enumerate(chunks(y, rows)):
-            assert not run._warn_of_block(own, i * rows)
+            assert not warn_of_block(own, i * rows)
     told = warnings_of(lambda: okl.run(okl.LinearAWV(), chunks(y[:2000], rows)))
     assert all(one.startswith("the labels are 1 and 2") for one in told)  # the first ones

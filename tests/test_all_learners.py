@@ -46,6 +46,27 @@ def test_hard_streams_give_finite_forecasts_in_bulk_and_by_hand(case, name):
 
 
 @every_learner
+@pytest.mark.filterwarnings("ignore:the kernel is 1")
+@pytest.mark.parametrize(("scale", "unit"), [(1e-200, 1.0), (1.0, 1e-200), (1e-160, 1e-160)])
+def test_nothing_depends_on_the_errors_of_numpy_that_a_user_set(cls, scale, unit):
+    X, y = stream(make(cls), 80)
+    X, y = scale * X, y if make(cls)._loss().classes else unit * y
+    found = []
+    for how in ("ignore", "raise"):
+        with np.errstate(under=how):
+            try:
+                run, other = okl.run(make(cls), X, y), make(cls).partial_fit(X[:40], y[:40])
+                by_hand(other, X[40:], y[40:])
+                found.append([run.predictions, other.predict(X), repr(run), other.health()])
+            except (ValueError, FloatingPointError) as error:  # ours: the labels, or the state
+                found.append([str(error)])
+    calm, strict = found
+    assert "encountered in" not in str(strict[0])
+    for one, same in zip(calm[:2], strict[:2], strict=True):
+        assert_array_equal(one, same)
+
+
+@every_learner
 def test_inputs_are_neither_changed_nor_kept(cls):
     learner, twin = make(cls), make(cls)
     X, y = stream(learner, 80)

@@ -91,6 +91,9 @@ def test_what_the_table_of_a_run_says():
     assert rows["regret"] == f"{both.certificate.regret[-1].sum():.4g}" and "mistakes" not in rows
     empty = read(okl.run(okl.KernelAWV(KERNEL), iter([]))._repr_html_())[1]
     assert empty["rounds"] == "0" and "regret" not in empty and "size" not in empty
+    gaps = okl.run(okl.FOGD(), np.ones((9, 1)), np.full(9, np.nan), labels="optional")
+    for bare in (empty, read(gaps._repr_html_())[1]):
+        assert "mistakes" not in bare
 
 
 @pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)

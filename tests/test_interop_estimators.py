@@ -572,6 +572,7 @@ def test_importances_are_those_of_the_self_tuning_learner():
     angle, kinds = np.sin(3 * X["angle"].to_numpy()), np.array(["a", "b", "c"])
     for model, y in (
         (OnlineRegressor(), angle),
+        (OnlineRegressor(okl.Intervals(okl.SelfTuning())), angle),
         (OnlineClassifier(random_state=0), angle > 0),
         (OnlineClassifier(random_state=0), kinds[(angle > -0.5).astype(int) + (angle > 0.5)]),
     ):

@@ -296,6 +296,21 @@ def test_labels_of_any_kind_may_be_missing():
     assert_array_equal(*scores)
 
 
+def test_a_bad_label_after_gaps_is_told_by_its_row():
+    X, y = stream(make(okl.PKAWV), n=60)
+    y[:7], words = np.nan, np.array([None] * 7 + ["no", "yes"] * 26 + ["odd"], dtype=object)
+    for row in (7, 8, 59):
+        bad, texts = y.copy(), words.copy()
+        bad[row], texts[-1], texts[row] = np.inf, "no", "odd"
+        for learner, labels in (
+            (okl.LinearAWV(), bad),
+            (okl.OneVsRest(okl.OGD(), ["no", "yes"]), texts),
+        ):
+            for rows in ((X, labels), ([(X[:20], labels[:20]), (X[20:], labels[20:])], None)):
+                with pytest.raises(ValueError, match=f"y has .* at row {row}\\b"):
+                    okl.run(learner, *rows, labels="optional")
+
+
 def test_the_regret_is_that_of_labelled_rounds_and_0_and_1_with_gaps_are_warned_of():
     X, y = stream(make(okl.PKAWV), n=60)
     run = okl.run(make(okl.PKAWV), X, with_gaps(y), labels="optional")

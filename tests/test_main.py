@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import oklnumba as okl
-from oklnumba.command import spelling
+from oklnumba.command import source, spelling
 from oklnumba.command.parser import INTERRUPTED, main
 from tests.battery import CLASSES
 from tests.checks import ROOT, refused
@@ -139,6 +139,28 @@ def test_optional_labels_are_those_of_a_run_and_pieces_may_have_none(capsys, tmp
 
 
 # ---- the table and the summary ----
+
+
+def test_before_the_first_label_no_number_is_told(capsys, tmp_path):
+    path = tmp_path / "late.csv"
+    y = ["" if k < 150 else "no" if k % 3 else "yes" for k in range(300)]
+    path.write_text("a,y\n" + "".join(f"{k},{label}\n" for k, label in enumerate(y)))
+    options = str(path), "--label", "y", *FAST, "--labels", "optional"
+    lines = [line.split() for line in said(capsys, "run", *options).splitlines()]
+    for line in (one for one in lines if one[2:3] in (["64"], ["128"])):
+        assert line[:2] == ["nan", "nan"]
+    found = said(capsys, "compare", *options, "--rows", "100").splitlines()[-1].split()
+    assert found[1:3] == ["nan", "squared"]
+
+
+def test_classes_are_looked_for_in_the_first_rows(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(source, "LOOK_ROWS", 20)
+    path = tmp_path / "sorted.csv"
+    path.write_text("a,y\n" + "1,1\n" * 70_000 + "1,0\n")
+    assert re.search(
+        r"the first [\d,]+ labels of column 'y' are 1.0",
+        said(capsys, "run", str(path), "--label", "y", status=2),
+    )
 
 
 @pytest.mark.parametrize("label", ["signs", "number"])
@@ -397,7 +419,7 @@ NO_LABEL = "row 1 (the first is 0) has no label in column 'y'"
     "content, words",
     [
         ("", "has no rows"),
-        ("1,2,1\n1,3,1\n", "all labels of column 'y' are 1"),
+        ("1,2,1\n1,3,1\n", "all labels of column 'y' are 1.0; --task regression takes equal"),
         (FAR, "has inf at row 1, column 1 ('b'), and some in column 0 ('a'); remove or impute"),
         ("1,2,1\n,,-1\n", "has nan at row 1, column 0 ('a'), and some in column 1 ('b'); "),
         ("1,2,1\n1,3,\n", NO_LABEL),

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 
 import oklnumba as okl
+from oklnumba.components.kernels import compute_gradients
 from tests.checks import COMPILED
 
 X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
@@ -103,6 +104,20 @@ MISTAKES = [
     ("okl.Precomputed([[1.0, 2.0], [0.0, 1.0]])", VALUE, "symmetric; K - K' is"),
     ("okl.Precomputed(-np.eye(2))", VALUE, "without negative entries on its diagonal"),
     ("okl.KernelAWV(MATRIX).partial_fit(X, y)", VALUE, "X has 3 columns; with okl.Precomputed"),
+    (
+        "okl.Lags(okl.KernelAWV(MATRIX)).partial_fit(ROWS, y)",
+        VALUE,
+        "X has 4 columns; with okl.Pre",
+    ),
+    ("ON_MATRIX.transform([[30.0]])", VALUE, "X has 30; with okl.Precomputed"),
+    ("ON_MATRIX.transform(X)", VALUE, "X has 3 columns; with okl.Precomputed"),
+    ("okl.PKAWV(ON_MATRIX).partial_fit([[-1.0]], [1.0])", VALUE, "X has -1; with okl.Precomputed"),
+    (
+        "okl.run(okl.WithFeatures(ON_MATRIX, okl.OGD()), ROWS + 1, y)",
+        VALUE,
+        "X has 30; with okl.Pre",
+    ),
+    ("okl.FOGD(ON_MATRIX).learn_one([0.0], 1.0).learn_one([0.5], 1.0)", VALUE, "X has 0.5; with"),
     ("okl.learned_metric(MATRIX, ROWS, y)", VALUE, "a function of vectors, which has gradients"),
     ("okl.Standardized(okl.KernelAWV(MATRIX)).partial_fit(ROWS, y)", FloatingPointError, "round"),
     # labels that come late, or are missing
@@ -209,6 +224,12 @@ MISTAKES = [
     ("okl.BasisFeatures(np.cos, [[np.nan]])", VALUE, "gram has nan at row 0, column 0"),
     ("okl.BasisFeatures(np.cos, np.eye(3)).transform([[1.0]])", VALUE, "gram asks for (1, 3)"),
     ("okl.BasisFeatures(np.sum, np.eye(1)).transform([[0.0]])", VALUE, "basis(X) must be"),
+    (
+        "okl.BasisFeatures(lambda X: X - np.inf, np.eye(1)).transform([[0.0]])",
+        VALUE,
+        "basis(X) has -inf at row 0, column 0",
+    ),
+    ("compute_gradients(MATRIX, ROWS, ROWS, y[:, None])", VALUE, "which has gradients"),
     # too early, wrong files, theory and plots
     ("okl.KORS(k).landmarks_", NotFittedError, "KORS has seen no data", "partial_fit(X)"),
     ("okl.KORS(okl.Linear()).partial_fit(0 * X).features()", VALUE, "kept none of the 30 points"),
@@ -245,6 +266,8 @@ def names(tmp_path_factory):
     chunks = [(X[:9], three[:9]), (X[9:], three[9:])]
     given |= {"gaps": gaps, "three": three, "CHUNKS": chunks}
     given |= {"MATRIX": okl.Precomputed(np.eye(30)), "ROWS": np.arange(30.0)[:, None]}
+    given["ON_MATRIX"] = okl.NystromFeatures([[0.0], [3.0]], given["MATRIX"])
+    given |= {"compute_gradients": compute_gradients}
     given |= {"LAGS": okl.Lags(okl.OGD()), "INTERVALS": okl.Intervals(okl.OGD())}
     return given | {"X": X, "y": Y, "folder": folder, "played": played}
 

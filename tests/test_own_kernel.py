@@ -180,3 +180,24 @@ def test_rows_that_the_matrix_lacks_change_nothing(make, bad, played):
         refused(message, call)
     assert learner.rounds == rounds
     assert_array_equal(learner.predict(ROWS), before)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        okl.KernelAWV(MATRIX),
+        okl.Intervals(okl.KernelAWV(MATRIX)),
+        okl.Monitored(okl.Intervals(okl.POMDR(MATRIX))),
+        okl.Experts([okl.KernelAWV(MATRIX), okl.Monitored(okl.KRLS(MATRIX))], B=None),
+        okl.WithFeatures(okl.NystromFeatures(ROWS[:9], MATRIX), okl.OGD()),
+    ],
+    ids=repr,
+)
+def test_a_point_that_no_matrix_has_is_refused_before_anything_changes(learner):
+    for row in ROWS[:20]:
+        learner.predict_one(row)
+        learner.learn_one(row, 1.0)
+    for bad in (np.array([-1.0]), np.array([0.5]), [1e6]):
+        refused("with okl.Precomputed", learner.learn_one, bad, 1.0)
+        refused("with okl.Precomputed", learner.predict_one, bad)
+    assert learner.learn_one(ROWS[20], -1.0).rounds == 21

@@ -229,6 +229,16 @@ def test_importance_takes_learners_and_estimators():
         assert names[0] == first
         shares = [bar.get_width() for bar in figure.axes[0].patches]
         np.testing.assert_allclose(shares, 100.0 * np.sort(expected)[::-1])
+    for one in (okl.Intervals, okl.Monitored, okl.Standardized, okl.Lags, okl.MultiOutput):
+        y = np.sin(3 * X[:, 1])
+        around = one(okl.SelfTuning()).partial_fit(
+            frame, y[:, None] if one is okl.MultiOutput else y
+        )
+        assert around.importance.argmax() == 1
+        labels = okl.plots.importance(around).axes[0].get_yticklabels()
+        assert [text.get_text() for text in labels][0] == "b" and len(labels) == 3
+    refused("it is Intervals.learner=OGD", okl.plots.importance, okl.Intervals(okl.OGD()))
+    refused("play a round first", okl.plots.importance, okl.Intervals(okl.SelfTuning()))
     assert okl.plots.importance([0.0, 0.0]).axes[0].patches[1].get_width() == 0.0
     refused("values must be finite", okl.plots.importance, [np.nan, 1.0])
 

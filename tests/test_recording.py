@@ -229,3 +229,14 @@ def test_a_fork_that_is_killed_with_the_lock_of_a_bar_stops_nobody_else():
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (told.returncode, told.stdout) == (0, "9\n"), told.stderr
     assert "9.00" in told.stderr
+
+
+def test_a_run_on_the_way_does_not_say_that_a_time_limit_ended_it(tmp_path):
+    X, told = np.ones((200, 1)), []
+    okl.run(okl.LinearAWV(), X, X[:, 0], progress=lambda run: told.append(repr(run)))
+    path = tmp_path / "run.npz"
+    with pytest.raises(ValueError, match="chunk 1"):
+        chunks = [(X, X[:, 0]), (X[:, :0], X[:, 0])]
+        okl.run(okl.LinearAWV(), chunks, checkpoint=path, every=50)
+    told.append(repr(okl.Run.load(path)))
+    assert len(told) == 3 and all(", unfinished" in one and "limit" not in one for one in told)

@@ -16,6 +16,7 @@ from oklnumba.interop import OnlineRegressor
 from oklnumba.learners.self_tuning import settings as constants
 from oklnumba.learners.self_tuning.forest import Residuals
 from oklnumba.learners.self_tuning.labels import Known, Labels, Rounds
+from oklnumba.protocol.runs import Run
 from tests.checks import COMPILED, refused, troubled
 from tests.reference import naive, naive_self_tuning
 
@@ -389,6 +390,16 @@ def test_a_round_takes_over_what_its_own_forecast_computed_and_no_other(name):
         asked.learn_one(X[t], y[t])
     assert_array_equal(asked.predict(X), silent.predict(X))
     assert_array_equal(asked.member_losses, silent.member_losses)
+
+
+def test_a_share_of_the_loss_is_told_where_outliers_cost_any():
+    X, y = stream()
+    run = okl.run(okl.SelfTuning(BUDGET), X, y)
+    for share, said in (
+        (-0.267, "3 labels taken for outliers"),
+        (0.05, "outliers, 5.0% of the loss"),
+    ):
+        assert Run(run._arrays, run._meta | {"outliers": (3, share)}).outliers.endswith(said)
 
 
 @pytest.mark.parametrize(

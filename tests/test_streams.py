@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
+from oklnumba.command.parser import main
 from oklnumba.core import checks, inputs, schema
 from tests.battery import assert_same_run
 from tests.checks import raises, refused
@@ -198,6 +199,29 @@ def test_two_classes_are_for_one_vs_rest_too(kind, tmp_path):
         rows, signs = pickle.loads(pickle.dumps(pair))
         other.partial_fit(rows[:-1], signs[:-1]).learn_one(rows[-1], signs[-1])
     assert_array_equal(one.scores(X), other.scores(X))
+
+
+def test_classes_that_are_too_large_for_doubles_do_not_become_one(tmp_path):
+    classes, path = (2**53, 2**53 + 1), tmp_path / "ids.csv"
+    y = np.resize(classes, 40)
+    frame = pd.DataFrame({"x": np.arange(40.0), "y": y})
+    frame.to_csv(path, index=False)
+    frame.to_parquet(tmp_path / "ids.parquet")
+    for source in (frame, tmp_path / "ids.parquet"):
+        ((_, signs),) = okl.stream(source, label="y", classes=classes)
+        assert_array_equal(signs, np.resize([-1.0, 1.0], 40))
+    learner = okl.OneVsRest(okl.LinearAWV(), classes)
+    assert {*okl.run(learner, frame[["x"]], y).predictions.tolist()} == {*classes}
+    for call in (
+        lambda: list(okl.stream(path, label="y", classes=classes)),
+        lambda: okl.run(learner, frame[["x"]], y.astype(float)),
+        lambda: okl.run(learner.reset(), okl.stream(path, label="y")),
+    ):
+        refused("the class 9007199254740992: so large.*make texts", call)
+    assert okl.stream(path, label="x", encode=["y"]).columns == tuple(f"y_{one}" for one in classes)
+    texts = okl.stream(pd.read_csv(path, dtype={"y": str}), label="y")  # the cure
+    assert texts.classes == tuple(map(str, classes))
+    assert main(["run", str(path), "--label", "y"]) == 2
 
 
 def test_labels_of_text_that_are_missing_come_late_or_are_all_equal(tmp_path, monkeypatch):

@@ -349,12 +349,24 @@ def test_runs_are_kept_as_columns_and_in_the_folder(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(cells, "run", None)  # nothing is played
         again = okl.sweep(fogd, (X, Y), 2, **options)
+    means = table["mean_loss"].tolist()
     for one, other in zip(table, again, strict=True):
         np.testing.assert_array_equal(one.pop("run").losses, other.pop("run").losses)
         assert one == other
     damaged = next(file for file in tmp_path.iterdir() if "-" in file.name)
-    damaged.write_bytes(b"")
-    assert not any(okl.sweep(fogd, (X, Y), 2, **options)["error"])
+    cell = next(tmp_path.glob("*.json"))
+    text = cell.read_text(encoding="utf-8")
+    for file, others in (
+        (damaged, [""]),
+        (
+            cell,
+            ["", "{}", "[]", "1", text.replace('"n": 300', '"n": 3'), text.replace("mean_", "")],
+        ),
+    ):
+        for other in others:
+            file.write_text(other, encoding="utf-8")
+            anew = okl.sweep(fogd, (X, Y), 2, **options)
+            assert not any(anew["error"]) and anew["mean_loss"].tolist() == means
 
 
 @pytest.mark.parametrize("record", [100, 7, "none"])
@@ -481,6 +493,15 @@ def test_regret_against_size():
     permuted = size_table(permute=True)
     assert np.sum(permuted["learner"] == "AWV") == 2
     assert permuted.about == table.about
+
+
+@pytest.mark.parametrize(
+    "result", [{"bound": 1.0}, {"loss_bound": 1.0}, {"given_bound": "x"}, None]
+)
+def test_a_measure_with_a_column_of_the_table_of_sizes_is_refused(result):
+    measure = lambda learner, run: result  # noqa: E731
+    table = okl.regret_vs_size(okl.LinearAWV(), X, Y, KERNEL, 1.0, measure=measure)
+    assert "must be another name" in table["error"][0] or "must be a dict" in table["error"][0]
 
 
 def test_sizes_that_hold_no_degree_are_told():

@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numba
+import numpy as np
 import pytest
 
 import oklnumba as okl
@@ -64,10 +65,20 @@ def test_rounds_are_made_up_as_the_learner_takes_them():
         okl.OneVsRest(okl.LinearAWV(), ["a", "b", "c"]),
         okl.Experts([okl.LinearRidge()], B=0.5),
         okl.MultiOutput(okl.Lags(okl.OnlineNewtonStep(C=0.5))),
+        okl.KernelAWV(okl.Precomputed([[1.0, 0.5], [0.5, 1.0]])),
+        okl.BAO2KS([okl.Precomputed(np.eye(3)), okl.Precomputed(np.ones((3, 3)))]),
+        okl.PKAWV(okl.NystromFeatures([[0.0], [1.0]], okl.Precomputed(np.eye(3)))),
     ):
         shown = repr(learner)
         assert list(okl.warm_up(learner).values())[0] >= 0.0
         assert (learner.rounds, repr(learner)) == (0, shown)
+
+
+@pytest.mark.parametrize("basis", [lambda X: X[:, [4]], lambda X: X[:, 4:], lambda X: 1.0 / 0.0])
+def test_what_takes_no_made_up_rows_is_told_to_take_its_own(basis):
+    learner = okl.PKAWV(okl.BasisFeatures(basis, [[1.0]]))
+    cure = r"rows of 2 made-up columns do not suit PKAWV.*play 130 rows.*copy.deepcopy\(learner\)"
+    refused(cure, okl.warm_up, learner)
 
 
 def test_it_warns_where_what_it_compiles_cannot_be_kept(played, monkeypatch, capsys):

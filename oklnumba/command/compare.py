@@ -133,7 +133,7 @@ def print_comparison(courses: dict[str, Course]) -> None:
     ranked: list[tuple[Any, dict]] = []
     scores = None
     for name, course in courses.items():
-        rank: Any = course.loss / max(course.labelled, 1)
+        rank: Any = course.loss / (course.labelled or np.nan)
         row: dict[str, Any] = {"mean loss": rank, "loss": course.last.loss}
         if course.parts:
             scores = course.score_classes()

@@ -108,11 +108,11 @@ class Lines:
                   f"{'forecast':>12}")  # fmt: skip
         total = float(100.0 * run.mistake_sums[-1] if self.classes else run.loss_sums[-1])
         labelled = int(run.labelled[-1])
-        since = (total - self.sum) / max(labelled - self.labelled, 1)
+        since = (total - self.sum) / (labelled - self.labelled or np.nan)
         last = self.label, run.predictions[-1]  # of classes texts, integers or None
         label, forecast = (f"{v:.5g}" if isinstance(v, float) else f"{v!s:.12}" for v in last)
         print(
-            f"{total / max(labelled, 1):12.5g} {since:12.5g} {run.rounds:12d} {label:>12} "
+            f"{total / (labelled or np.nan):12.5g} {since:12.5g} {run.rounds:12d} {label:>12} "
             f"{forecast:>12} {run.sizes[-1]:8d}",
             flush=True,
         )

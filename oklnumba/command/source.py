@@ -11,7 +11,13 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.core.checks import MOST, find_path, require_count, suggest
-from oklnumba.core.inputs import LOOK_ROWS, column_as_floats, find_labels, find_times
+from oklnumba.core.inputs import (
+    LOOK_ROWS,
+    column_as_floats,
+    find_labels,
+    find_times,
+    refuse_rounded,
+)
 from oklnumba.core.schema import Schema
 from oklnumba.data import datasets
 from oklnumba.data.streams import Pieces, Stream
@@ -139,13 +145,16 @@ def look_at_labels(table: Stream, args: Namespace) -> tuple[tuple | None, int | 
         if not numbers:
             column_as_floats(labels, column, is_label=True)  # which says what is no number
         return None, total, "numbers: regression"
+    refuse_rounded(labels, column)
     if len(values) > MOST_CLASSES:
         fault = f"{column} has {len(values)} labels, too many classes:"
         if not numbers:
             column_as_floats(labels, f"{fault} it", is_label=True)
         raise ValueError(f"{fault} use --task regression")
     if len(values) < 2:
-        raise ValueError(f"all labels of {column} are {[*values, None][0]!r}")
+        some = "all" if total else f"the first {len(labels):,}"
+        cure = "; --task regression takes equal numbers" if numbers and values else ""
+        raise ValueError(f"{some} labels of {column} are {[*values, None][0]!r}{cure}")
     whole = all(isinstance(one, float) and one.is_integer() for one in values)  # so a CSV has 1
     classes = tuple(sorted(map(int, values) if whole else values))
     if len(classes) == 2:

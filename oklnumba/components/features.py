@@ -68,8 +68,13 @@ class Features(Transformer, Params):
         self._checked_params()
         return self._write_rows(as_rows(X))
 
+    def _check_points(self, X: Any) -> None:
+        """Raise ValueError for rows that the map does not take, (n, d), maybe sparse."""
+
+    @np.errstate(under="ignore")
     def _write_rows(self, X: Any) -> np.ndarray:
         """Return the features of checked rows."""
+        self._check_points(X)
         write, r = self._writer(X.shape[1])
         out = np.empty((X.shape[0], r))
         for rows, block in cut_blocks(X, ROWS):
@@ -172,6 +177,7 @@ class TaylorFeatures(Features):
 
         return write, r
 
+    @np.errstate(under="ignore")
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if the basis captures little of the kernel, else None."""
         self._checked_params()
@@ -322,6 +328,9 @@ class NystromFeatures(Features):
     kernel: Kernel = required(check_kernel)
     _: KW_ONLY
     rank: int | None = count(None, least=1)
+
+    def _check_points(self, X: Any) -> None:
+        self.kernel._check_points(X)
 
     def _writer(self, d: int) -> tuple[Writer, int]:
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))

@@ -143,15 +143,15 @@ class _Radial(Compiled):
         factor = {loops.MATERN_3_2: 1.0 + s, loops.MATERN_5_2: 1.0 + s + s * s / 3.0}.get(code, 1.0)
         return factor * np.exp(-s)
 
+    @np.errstate(over="ignore", under="ignore")
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if k is 0 or 1 between nearly all first inputs X, else None."""
         sigma = self._checked_params().sigma
         X = make_dense(as_rows(X))
         if len(X) < FEWEST_INPUTS:
             return None
-        with np.errstate(over="ignore"):
-            blocks = (x[:, None] - X for x in dense_blocks(X, 1 + AT_ONCE // X.size))
-            distances = np.concatenate([np.linalg.norm(x, self.norm, axis=2) for x in blocks])
+        blocks = (x[:, None] - X for x in dense_blocks(X, 1 + AT_ONCE // X.size))
+        distances = np.concatenate([np.linalg.norm(x, self.norm, axis=2) for x in blocks])
         different = distances > 0.0
         if not different.any():
             return None
@@ -380,7 +380,7 @@ def compute_gradients(kernel: Kernel, X: np.ndarray, Z: np.ndarray, A: np.ndarra
     }[code]
     K = falling(X, Z)
     if code == loops.LAPLACIAN:
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             K = np.where(K < 1.0, K / -np.log(K), 0.0)
     K *= factor
     middle = Z.mean(axis=0)  # near the origin no digits are lost

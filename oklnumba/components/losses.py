@@ -54,7 +54,7 @@ class Loss:
 
     def of_rounds(self, forecasts: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the losses of rounds that have been played, without checks."""
-        with np.errstate(over="ignore"):  # infinite, as in the compiled loops
+        with np.errstate(over="ignore", under="ignore"):  # as in the compiled loops
             return self._values(forecasts.ravel(), y.ravel()).reshape(forecasts.shape)
 
     def derivative(self, forecast: float, y: float) -> float:

@@ -228,7 +228,7 @@ def refuses_overflow(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with np.errstate(over="raise", divide="raise", invalid="raise"):
+            with np.errstate(all="raise", under="ignore"):
                 return function(*args, **kwargs)
         except ArithmeticError as error:
             if isinstance(error, FloatingPointError) and " encountered in " not in str(error):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Concatenate, TypeVar
 from weakref import WeakSet
 
+import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from oklnumba.core.checks import P
@@ -25,11 +26,14 @@ FEWEST_ROUNDS = 64  # for fewer, threads cost more than they bring
 
 
 def locked(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Make a method hold the lock of its object: one thread at a time is inside."""
+    """Make a method hold the lock of its object: one thread at a time is inside.
+
+    NumPy's underflows are ignored, as by default, whatever the user has set.
+    """
 
     @functools.wraps(method)
     def call_locked(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._lock:
+        with self._lock, np.errstate(under="ignore"):
             return method(self, *args, **kwargs)
 
     return call_locked

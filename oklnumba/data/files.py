@@ -32,6 +32,8 @@ CURES = {  # of what pyarrow says
     "Not an Arrow file": "; okl.stream(pandas.read_feather({0!r}), label=...) reads Feather V1, "
     "and okl.stream(pyarrow.ipc.open_stream({0!r}).read_all(), label=...) an Arrow stream",
 }
+MARKS = {one: f"delimiter={one!r} (--delimiter {one!r})" for one in ",;|"}  # between columns
+MARKS["\t"] = "format='tsv' (--format tsv)"
 MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2"}  # how packed files begin
 
 
@@ -98,11 +100,11 @@ def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, A
             checks.require(len(str(reading[option])) == 1, option, reading[option], "one character")
         with naming(f"encoding={encoding!r}"):
             codecs.lookup(encoding)
+        delimiter = reading.get("delimiter", "," if kind == "csv" else "\t")
         for path in paths:
-            _refuse_other_text(path, reading)
+            _refuse_other_text(path, reading, delimiter)
         if skip := reading.get("skip"):
             paths = [_skip_lines(path, skip, encoding) for path in paths]
-        delimiter = reading.get("delimiter", "," if kind == "csv" else "\t")
         layout = arrow.CsvFileFormat(
             csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(decimal_point=reading.get("decimal", ".")),
@@ -120,7 +122,7 @@ def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, A
     return dataset
 
 
-def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
+def _refuse_other_text(path: Path, reading: dict[str, Any], delimiter: str) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
     with naming(str(path)), COMPRESSED.get(path.suffix, open)(path, "rb") as file:
         head = file.read(2**16)
@@ -135,11 +137,10 @@ def _refuse_other_text(path: Path, reading: dict[str, Any]) -> None:
             cure = f"pass its encoding, such as encoding={like!r} (--encoding {like})"
             raise ValueError(f"{path} is not UTF-8: {cure}") from None
     first = [*head.splitlines()[reading.get("skip", 0) :], b""][0]
-    if "delimiter" not in reading and b"," not in first:
-        for mark in ";|":
+    if "delimiter" not in reading and delimiter.encode() not in first:
+        for mark, cure in MARKS.items():
             if mark.encode() in first:
-                cure = f"pass delimiter={mark!r} (--delimiter {mark!r})"
-                raise ValueError(f"{path} has {mark!r} between columns: {cure}")
+                raise ValueError(f"{path} has {mark!r} between columns: pass {cure}")
 
 
 _spooled: dict[str, tuple[str, Any]] = {}  # names, and files that end with the process

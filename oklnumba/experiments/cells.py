@@ -5,7 +5,7 @@ import inspect
 import json
 import pickle
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -196,11 +196,8 @@ def play_cell(
 def measure_run(player: Learner, done: Run, measure: Measure | None) -> dict[str, Any]:
     """Return the columns of a run, with those of the user's ``measure``."""
     more = measure(player, done) if measure else {}
-    checks.require(isinstance(more, dict), "the result of measure", more, "a dict of columns")
+    check_columns(more, {*COLUMNS} - {"regret"})  # which is empty without a lam
     for name, value in more.items():
-        is_free = name not in COLUMNS or name == "regret"  # which is empty without a lam
-        what = "another name than those of the table's own columns"
-        checks.require(is_free, "a column of measure", name, what)
         cell = as_cell(value, name)
         more[name] = cell.without_data() if isinstance(cell, Run) else cell
     size = int(done.sizes.max()) if done.rounds else 0  # not the last: some learners restart
@@ -217,6 +214,14 @@ def measure_run(player: Learner, done: Run, measure: Measure | None) -> dict[str
         "versions": list_versions(),
         "error": "",
     } | more
+
+
+def check_columns(more: Any, own: Collection[str]) -> None:
+    """Raise ValueError unless ``measure`` returned a dict without the table's own columns."""
+    checks.require(isinstance(more, dict), "the result of measure", more, "a dict of columns")
+    for name in more:
+        what = "another name than those of the table's own columns"
+        checks.require(name not in own, "a column of measure", name, what)
 
 
 def count_bytes(player: Learner) -> int | None:
@@ -312,10 +317,12 @@ def _name(one: Params | None, *others: Any) -> str:
 def load_cell(path: Path, name: str) -> dict[str, Any] | None:
     """Return the columns of a finished cell, or None if its file is missing or damaged."""
     try:
-        cell = json.loads((path / f"{name}.json").read_text(encoding="utf-8"))
+        digest, cell = json.loads((path / f"{name}.json").read_text(encoding="utf-8"))
+        if digest != digest_of(to_json(cell), {}):
+            return None
         return {column: Run.load(path / value["run"]) if isinstance(value, dict) else value
                 for column, value in cell.items()}  # fmt: skip
-    except (FileNotFoundError, ValueError, KeyError, AttributeError):
+    except (FileNotFoundError, ValueError, TypeError):
         return None
 
 
@@ -327,4 +334,5 @@ def save_cell(path: Path, name: str, columns: dict[str, Any]) -> None:
             cell[column] = {"run": f"{name}-{i}.npz"}
             value.save(path / f"{name}-{i}.npz")
     with replace_file(path / f"{name}.json") as part:
-        part.write_text(to_json(cell), encoding="utf-8")
+        text = to_json([digest_of(to_json(cell), {}), cell])
+        part.write_text(text, encoding="utf-8")

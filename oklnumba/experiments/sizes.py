@@ -16,7 +16,7 @@ from oklnumba.components.kernels import check_kernel
 from oklnumba.core import checks
 from oklnumba.core.params import Params
 from oklnumba.experiments import sweep
-from oklnumba.experiments.cells import Measure, NamedData, check_options, make_stream
+from oklnumba.experiments.cells import Measure, NamedData, check_columns, check_options, make_stream
 from oklnumba.experiments.table import Table
 from oklnumba.learners.base.learner import Learner
 from oklnumba.protocol.runs import Run
@@ -25,6 +25,7 @@ SIZES = (12, 25, 50, 100, 200, 400)
 SIZE_NAMES = ("budget", "max_size", "degree", "n_frequencies")  # in order of preference
 SHARES = ("rank", "sketch", "columns", "switch_size")  # scaled along with the size
 Bound = Callable[[Learner, Run], float | None]  # on the regret
+OWN = "bound", "loss_bound", "given_bound"  # columns, the last two on the way to the first
 MAX_ROUNDS = 20_000  # for the effective dimension: 3.2 GB
 
 
@@ -200,6 +201,7 @@ class Measures(NamedTuple):
             guaranteed = float(proof.guaranteed[-1])
         given = self.bound and self.bound(learner, run)
         more = self.measure(learner, run) if self.measure else {}
+        check_columns(more, OWN)
         return more | {"loss_bound": guaranteed, "given_bound": given}
 
 

@@ -119,9 +119,9 @@ class OnlineEstimator(BaseEstimator):
     def feature_importances_(self) -> np.ndarray:
         """``importance`` of SelfTuning: how much each column matters, (d,), of sum 1."""
         check_is_fitted(self)
-        learner = getattr(self.learner_, "learners_", [self.learner_])[0]
-        if not isinstance(learner, SelfTuning):
-            raise AttributeError(f"only SelfTuning has importance, not {type(learner).__name__}")
+        learner: Any = self.learner_
+        if not hasattr(learner, "importance"):
+            raise AttributeError(f"only SelfTuning has importance, not {self.learner!r}")
         return learner.importance
 
     @property

@@ -25,6 +25,7 @@ NEWTON = "A_0 + eta sum g g'"
 NULL_SQUARE = 1e-15  # share of a sketch's largest square below which another is rounding
 
 
+@np.errstate(under="ignore")
 def shrink_sketch(S: np.ndarray, R: np.ndarray, rank: int, alpha: float) -> int:
     """Shrink a full sketch S and R, R' R = alpha I + S S', in place; return the rows in use."""
     square, vectors = np.linalg.eigh(S @ S.T)

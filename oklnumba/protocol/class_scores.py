@@ -8,6 +8,7 @@ CLIPPED = "squared", "squared_hinge"  # losses whose best forecast is 2 P(+1) - 
 LOSSES = (*CLIPPED, "logistic")  # losses whose forecasts of two classes give probabilities
 
 
+@np.errstate(under="ignore")
 def compute_probabilities(loss: str, scores: np.ndarray, rounds: int | np.ndarray) -> np.ndarray:
     """Return the probabilities of the classes, (n, K).
 

@@ -58,7 +58,11 @@ class Schedule:
             return np.full(values.shape, np.nan)
         filled = values.copy()
         filled[~there] = values[there][0]
-        labels = self.learner._as_labels(filled, n, signs).astype(np.float64)
+        try:
+            labels = self.learner._as_labels(filled, n, signs).astype(np.float64)
+        except ValueError as error:  # row 0 may have got the first label there is
+            said = str(error).replace(" row 0", f" row {there.argmax()}")
+            raise ValueError(said) from error
         labels[~there] = np.nan
         return labels
 

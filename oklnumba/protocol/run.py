@@ -18,16 +18,12 @@ from oklnumba.core.inputs import FIRST_ROWS
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.data.streams import Stream
-from oklnumba.learners.base.learner import Learner
+from oklnumba.learners.base.learner import Learner, warn_of_block
 from oklnumba.learners.outside import adapt
 from oklnumba.protocol.checkpoints import Checkpoint
 from oklnumba.protocol.late import Rows, Schedule
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
-
-FEWEST_EQUAL = 30  # labels of a block that is warned of
-LONG_SHARE = 0.05  # of the rows, at least, in such a block
-CHANCE = 1e-6  # that a random order has such a block, at most
 
 
 @dataclass
@@ -109,7 +105,7 @@ def _pieces(
             if isinstance(X, Stream) and X.columns is None and width:
                 said += f"; pass width={width}"
             raise ValueError(said) from error
-        warned = warned or _warn_of_block(labels, first)
+        warned = warned or warn_of_block(labels, first)
         yield Rows(part, labels), schema
         first, width = first + len(labels), part.shape[1]
 
@@ -224,6 +220,7 @@ def run(
         file = Checkpoint(checks.as_path(checkpoint), every, resume, recorder, schedule)
     with (
         catch_ctrl_c(terminate=file is not None) as presses,
+        np.errstate(under="ignore"),  # as by default, whatever the user has set
         _show(progress, X, y, recorder, resume) if progress else nullcontext() as show,
         closing(_blocks(X, y, schedule, recorder, every, file, presses)) as blocks,
     ):
@@ -284,26 +281,6 @@ def _check_arguments(
     if resume and checkpoint is None:
         raise ValueError("resume=True goes on from a checkpoint; name its file: checkpoint=...")
     return learner
-
-
-def _warn_of_block(y: np.ndarray, before: int) -> bool:
-    """Warn of a long block of equal labels, which random order would not have; say whether."""
-    n = before + len(y)
-    least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
-    if y.ndim != 1 or len(y) < least:
-        return False
-    ends = np.flatnonzero(np.append(y[1:] != y[:-1], True)) + 1
-    lengths = np.diff(ends, prepend=0)
-    rows = int(lengths.max())
-    start = int(ends[lengths.argmax()]) - rows
-    if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
-        return False
-    checks.warn(
-        f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
-        "more than by chance; if the rows have no order in time, shuffle them: order = "
-        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True"
-    )
-    return True
 
 
 @contextmanager

@@ -162,8 +162,9 @@ class Run:
         count, share = self._meta.get("outliers", (0, 0.0))
         if not count:
             return ""
+        cost = f", {share:.1%} of the loss" if share > 0.0 else ""  # near a forecast they cost less
         hint = "; if they are no errors: SelfTuning(outliers=False)" if share > COSTLY else ""
-        return f"{count} labels taken for outliers, {share:.1%} of the loss{hint}"
+        return f"{count} labels taken for outliers{cost}{hint}"
 
     @cached_property
     def recorded(self) -> np.ndarray:
@@ -199,6 +200,7 @@ class Run:
         return self._mean("losses")
 
     @property
+    @np.errstate(under="ignore")
     def settled_mean_loss(self) -> float:
         """Average loss from round 33 on, where ``SelfTuning`` has first restarted; NaN before.
 
@@ -253,6 +255,7 @@ class Run:
         scores = self.predictions if self.scores is None else self.scores
         return (labels, scores[there], self.mistakes[there]) if len(labels) else None
 
+    @np.errstate(under="ignore")
     def _mean(self, name: str) -> float:
         if not self.rounds or not self.labelled[-1]:
             return float("nan")
@@ -367,6 +370,7 @@ class Run:
             columns |= self._columns(name, getattr(self.certificate, name))
         return pandas.DataFrame(columns)
 
+    @np.errstate(under="ignore")
     def _mean_so_far(self, name: str) -> np.ndarray:
         """Return the means over all rounds up to each of those recorded, and all outputs."""
         sums = self._sums(name)
@@ -399,13 +403,13 @@ class Run:
     def _describe(self) -> dict[str, Any]:
         """Return what to show of the run, by name."""
         late = f", {self.late} (no certificate)" if self.late else ""
-        end = "" if self.finished else ", stopped by its time limit"
+        end = "" if self.finished else ", unfinished"  # at a time limit, or on the way
         end = ", interrupted" if self.interrupted else end
         shown: dict[str, Any] = {"rounds": f"{self.rounds:,}{late}{end}"}
         shown[f"mean {self.loss} loss"] = self.mean_loss
         if self.mistakes is None and self.rounds > SETTLED:
             shown[f"from round {SETTLED + 1} on"] = self.settled_mean_loss
-        if self.mistakes is not None:
+        if self.mistakes is not None and self.labelled[-1:].any():
             scores = self.class_scores
             beside = f" ({scores.rules}, {scores})" if scores else ""
             shown["mistakes"] = f"{100 * self.mistake_rate:.2f} %{beside}"

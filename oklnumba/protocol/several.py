@@ -260,6 +260,7 @@ class OneVsRest(Several):
         given = inputs.as_label_array(y)
         if given.shape != (n,):
             inputs.refuse_shape(given, n, y, "y", "class")
+        inputs.refuse_rounded(given, "y")
         place_of = {name: k for k, name in enumerate(self._names().tolist())}
         if isinstance(given, inputs.Signs) and given.classes:
             ours = {*place_of}  # perhaps -1 and +1 themselves

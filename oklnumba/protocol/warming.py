@@ -9,7 +9,8 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
-from oklnumba.components.kernels import Gaussian
+from oklnumba.components.kernels import Gaussian, Precomputed
+from oklnumba.components.metric import as_list
 from oklnumba.core.checks import require_flag, warn
 from oklnumba.core.display import Bar
 from oklnumba.core.params import Params, clone, list_classes
@@ -113,17 +114,21 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
             yield cls(**dict(zip(needed, values, strict=True)) | more)
 
 
-def _width(learner: Params) -> int:
-    """Return the width of inputs that a learner takes; WIDTH where it takes any."""
+def _make_rows(learner: Params) -> np.ndarray:
+    """Return made-up inputs of the width that a learner takes; of WIDTH where it takes any."""
+    rng, width = np.random.default_rng(0), WIDTH
     for name, value in learner.get_params(deep=True).items():
+        one = as_list(value)[:1]  # of several kernels the first
+        if one and isinstance(one[0], Precomputed):
+            return rng.integers(0, np.shape(one[0].K)[0], (ROWS, 1)).astype(float)
         if name.split("__")[-1] in ("landmarks", "center", "scales") and np.ndim(value) > 0:
-            return np.shape(value)[-1]
-    return WIDTH
+            width = np.shape(value)[-1]
+    return rng.uniform(-1, 1, (ROWS, width))
 
 
 def _play(learner: Learner) -> None:
     """Play some rounds of made-up data: in bulk, and by hand."""
-    X = np.random.default_rng(0).uniform(-1, 1, (ROWS, _width(learner)))
+    X = _make_rows(learner)
     y = np.sign(X[:, 0] + 0.1)
     if isinstance(learner, OneVsRest):
         y = np.asarray(learner.classes)[np.arange(ROWS) % len(learner.classes)]
@@ -136,11 +141,17 @@ def _play(learner: Learner) -> None:
             y = TINY * y
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kernels and features need not suit these inputs
-        if run(learner, X, y).interrupted:
+        try:
+            interrupted = run(learner, X, y).interrupted
+        except Exception as error:  # as of a basis that needs other columns
+            said = f"rows of {X.shape[1]} made-up columns do not suit {learner!r}: {error}"
+            cure = f"play {ROWS} rows of yours by a copy of it, copy.deepcopy(learner)"
+            raise ValueError(f"{said}; {cure}") from error
+        if interrupted:
             raise KeyboardInterrupt
         learner.health()
     learner.predict(X)
-    losses.get("logistic").value(X[:, 0], X[:, 1])  # the one loss whose values are compiled
+    losses.get("logistic").value(X[:, 0], X[:, -1])  # the one loss whose values are compiled
     for t in range(BY_HAND):
         learner.predict_one(X[t])
         learner.learn_one(X[t], y[t])

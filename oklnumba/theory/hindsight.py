@@ -157,6 +157,7 @@ class Hindsight:
         self._solve(np.array([self.rounds]))
         return self._last
 
+    @np.errstate(under="ignore")
     def regret(
         self, predictions: ArrayLike, at: int | ArrayLike | None = None
     ) -> np.ndarray | RegretCurve:
@@ -194,6 +195,7 @@ class Hindsight:
         checks.require(inside, "at", at, f"increasing rounds from 1 to {n}")
         return rounds.astype(np.int64)
 
+    @np.errstate(under="ignore")
     def _solve(self, at: np.ndarray) -> None:
         """Find the best functions after the rounds ``at``, each only once."""
         left = [int(t) for t in np.unique(at) if int(t) not in self._solved]

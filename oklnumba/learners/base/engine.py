@@ -47,6 +47,12 @@ from oklnumba.learners.base.traits import NOT_IN_FORCE, PLAIN, InForce, Traits
 KERNELS = {"kernel", "kernels"}  # names of hyper-parameters
 
 
+def list_parts(params: dict[str, Any]) -> list[Kernel | Features]:
+    """Return what takes points: the kernels among hyper-parameters, and the feature map."""
+    given = [one for name in KERNELS | {"features"} for one in as_list(params.get(name))]
+    return [one for one in given if isinstance(one, Kernel | Features)]
+
+
 def empty_per_round(n: int, outputs: int) -> np.ndarray:
     """Return room for one number per round, (n,), or per round and output, (n, K)."""
     return np.empty(n) if outputs == 1 else np.empty((n, outputs))
@@ -128,11 +134,14 @@ class Engine(State[StateT, WorkT], Params):
 
     def _check_points(self, X: np.ndarray) -> None:
         """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
-        if self._width is None or self._in_force.is_precomputed:
-            given = vars(self._in_force.hyper or self)
-            for kernel in [one for name in KERNELS & given.keys() for one in as_list(given[name])]:
-                if isinstance(kernel, Kernel):
-                    kernel._check_points(X)
+        if self._width is None or not self._takes_any_point:
+            for part in list_parts(vars(self._in_force.hyper or self)):
+                part._check_points(X)
+
+    @property
+    def _takes_any_point(self) -> bool:
+        """Whether any finite vector is a point: not so of ``Precomputed`` kernels."""
+        return not self._in_force.is_precomputed
 
     def _facts(self) -> Facts:
         """Return what a run says of the learner as it is now."""
@@ -216,11 +225,13 @@ class Engine(State[StateT, WorkT], Params):
         self._outputs = outputs
         try:
             unscaled = {name: params[name] for name in KERNELS & params.keys()}
-            scales, is_precomputed = None, False
+            origin, scales, parts = np.zeros((1, d)), None, list_parts(params)
+            for part in parts:  # which refuse other widths
+                part._check_points(origin)
             for name, given in unscaled.items():  # one of the names at most
                 params[name], scales = split_metric(name, given)
-                inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
-                is_precomputed = any(isinstance(one, Precomputed) for one in as_list(given))
+                inputs.scale_columns(origin, scales)  # which refuses other widths
+            is_precomputed = any(isinstance(getattr(p, "kernel", p), Precomputed) for p in parts)
             self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, is_precomputed)
             # Traits may depend on what is in force.
             self._in_force = self._in_force._replace(block_rows=self._traits.block_rows)
@@ -327,7 +338,7 @@ class Engine(State[StateT, WorkT], Params):
     def _make_single(self) -> SingleRound:
         """Return the buffers of single rounds, made with the first; none for several labels."""
         if self._single is NO_SINGLE and self._outputs == 1:
-            plain, scales = not self._in_force.is_precomputed, self._in_force.scales
+            scales, plain = self._in_force.scales, self._takes_any_point
             classes, trace = self._loss().classes or self._traits.signs, self._trace(1)
             self._single = SingleRound(self._width or 0, classes, trace, scales, plain)
         return self._single

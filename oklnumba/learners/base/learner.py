@@ -34,6 +34,10 @@ from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
 from oklnumba.learners.base.single import NO_SINGLE
 from oklnumba.learners.base.traits import Refusal
 
+FEWEST_EQUAL = 30  # labels of a block that is warned of
+LONG_SHARE = 0.05  # of the rows, at least, in such a block
+CHANCE = 1e-6  # that a random order has such a block, at most
+
 
 class Learner(Engine[StateT, WorkT]):
     """An online learner: forecast, then see the label, then update.
@@ -82,7 +86,7 @@ class Learner(Engine[StateT, WorkT]):
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the forecasts for the rows of X, (n, d), against the current state, (n,)."""
-        with self._lock:
+        with self._lock, np.errstate(under="ignore"):
             X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
             self._check_points(X)
             out = empty_per_round(X.shape[0], self._outputs)
@@ -130,13 +134,15 @@ class Learner(Engine[StateT, WorkT]):
         Sparse rows are made dense block by block. Warns as ``okl.run`` does. y : (n,), or (n, K) of
         ``MultiOutput``; known : ``rounds`` when rows were forecast whose labels are late, or (n,).
         """
-        with self._lock:
+        with self._lock, np.errstate(under="ignore"):
             inputs.warn_of_order(X, y)
             schema = self._schema_for(X)
             X = inputs.as_rows(X, self._width, schema=schema, fill=False)
             self._check_points(X)
             y = self._as_labels(y, X.shape[0])
             self._warn_of_rows(X, y)
+            if not self._played:
+                warn_of_block(y)
             if known is not None:
                 known = Asked.read(known, self._refuses_late, self._traits.needs_last_label)
                 missed = known.count_missed(self.rounds, len(y))
@@ -309,6 +315,26 @@ class Learner(Engine[StateT, WorkT]):
         super().__setstate__(contents["params"] | contents["in_force"])
         restore_contents(self, contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
+
+
+def warn_of_block(y: np.ndarray, before: int = 0) -> bool:
+    """Warn of a long block of equal labels, which random order would not have; say whether."""
+    n = before + len(y)
+    least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
+    if y.ndim != 1 or len(y) < least:
+        return False
+    ends = np.flatnonzero(np.append(y[1:] != y[:-1], True)) + 1
+    lengths = np.diff(ends, prepend=0)
+    rows = int(lengths.max())
+    start = int(ends[lengths.argmax()]) - rows
+    if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
+        return False
+    warn(
+        f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
+        "more than by chance; if the rows have no order in time, shuffle them: order = "
+        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True"
+    )
+    return True
 
 
 def find_needs(learners: Iterable[Learner]) -> dict[str, Any]:

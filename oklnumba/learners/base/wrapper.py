@@ -59,6 +59,7 @@ class Wrapper(Learner[StateT, None]):
     _check_labels = from_learner("_check_labels")
     _advice = from_learner("_advice")
     _check_points = from_learner("_check_points")
+    _takes_any_point = from_learner("_takes_any_point")
     _notes = from_learner("_notes")
     _set_late = from_learner("_set_late")
     _end_fit = from_learner("_end_fit")
@@ -74,6 +75,12 @@ class Wrapper(Learner[StateT, None]):
     def size(self) -> int:
         """Size of the learner within; 0 before any data."""
         return self._inner.size if self._width is not None else 0
+
+    @property
+    def importance(self) -> np.ndarray:
+        """``importance`` of the ``SelfTuning`` within, (d,), of the columns of X."""
+        within: Any = self._inner
+        return within.importance[-(self._width or 0) :]  # of Lags, before them stand last labels
 
     @locked
     def predict_interval(self, X: ArrayLike) -> np.ndarray:

@@ -77,30 +77,33 @@ class Forest(State[loops.Trees, Any]):
 
     # ---- rounds ----
 
-    def play(self, rounds: Rounds, labels: np.ndarray | None = None) -> np.ndarray:
+    def play(self, rounds: Rounds) -> np.ndarray:
         """Return the forecasts of n rounds, (n, E, K), each before its label is learned, if any.
 
-        labels : in place of those of the rounds.
         n : up to BLOCK_ROWS. Forecasts of rows that were asked among them are for ``recall``.
         """
-        X, Y = self._find_pairs(rounds, rounds.Y if labels is None else labels)
         if not rounds.was_forecast:  # else they are there
-            self.forecasts = np.empty((len(X), *self._walks.means.shape[1:]))
+            self._seen = self._find_inputs(rounds)
+            self.forecasts = np.empty((len(self._seen), *self._walks.means.shape[1:]))
         base = rounds.known.last if self._lags else NO_LABELS
-        how = len(Y) > 0, rounds.was_forecast, rounds.then.asked
-        enter(loops.forest_rounds)(X, Y, base, *how, self._work, self.forecasts)
+        how = len(rounds.Y) > 0, rounds.was_forecast, rounds.then.asked
+        Y = self._find_labels(rounds)
+        enter(loops.forest_rounds)(self._seen, Y, base, *how, self._work, self.forecasts)
         return self.forecasts
 
-    def _find_pairs(self, rounds: Rounds, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the trees see and what they learn, if there are labels."""
-        known = rounds.known
+    def _find_inputs(self, rounds: Rounds) -> np.ndarray:
+        """Return what the trees see."""
         if not self._lags:
-            return rounds.X, np.ascontiguousarray(Y)
-        if not rounds.was_forecast:
-            differences = known.differences.reshape(len(rounds.X), -1)[:, : self._lags - 1]
-            # In this order, so that columns of X that come later take no other's place.
-            self._seen = np.concatenate([known.last, differences, rounds.X], axis=1)
-        return self._seen, known.change_to(Y) if len(Y) else Y
+            return rounds.X
+        known = rounds.known
+        differences = known.differences.reshape(len(rounds.X), -1)[:, : self._lags - 1]
+        # In this order, so that columns of X that come later take no other's place.
+        return np.concatenate([known.last, differences, rounds.X], axis=1)
+
+    def _find_labels(self, rounds: Rounds) -> np.ndarray:
+        """Return what they learn, if there are labels."""
+        Y = np.ascontiguousarray(rounds.Y)
+        return rounds.known.change_to(Y) if self._lags and len(Y) else Y
 
     def _make_work(self, state: loops.Trees, rooms: dict[int, int]) -> Any:
         return bind((state, self._shrinkages, self._walks))
@@ -132,7 +135,7 @@ class Forest(State[loops.Trees, Any]):
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         rounds = past.rounds(slice(len(past.X) - n, None))
-        X, Y = self._find_pairs(rounds, rounds.Y)
+        X, Y = self._find_inputs(rounds), self._find_labels(rounds)
         bits = np.ascontiguousarray(X.T + 0.0).view(np.int64)  # without -0.0
         X = bits ^ ((bits >> 63) & LARGEST)  # order_bits
         rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
@@ -192,9 +195,9 @@ class Boosted(Forest):
 
     _grow_nodes = staticmethod(loops.grow_best)
 
-    def play(self, rounds: Rounds, labels: np.ndarray | None = None) -> np.ndarray:
+    def play(self, rounds: Rounds) -> np.ndarray:
         """Return the sums u of the leaves of n rounds, (n, 1, K), which learn nothing."""
-        return super().play(rounds, NO_LABELS)
+        return super().play(rounds._replace(Y=NO_LABELS))
 
     def _begin_trees(
         self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
@@ -247,7 +250,7 @@ class Residuals(State[ResidualState, None]):
             recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
         if len(rounds.Y):
             enter(write_residuals)(rounds.Y, rounds.cut, plain, reach, residuals)
-        of_trees = self.forest.play(rounds, residuals)
+        of_trees = self.forest.play(rounds._replace(Y=residuals))
         if not rounds.was_forecast:  # else these are there
             self._plays, last = [unit > 1.0 for unit in self.boosted._state.unit.tolist()], plain
             if any(self._plays):

@@ -224,7 +224,8 @@ class SelfTuning(Learner):
             n, count = enter(count_labels)(Y[start:], most, before)
             rows, some = slice(start, start + n), trace.rows(start, start + n)
             try:
-                self._play_block(X[rows], Y[rows], before[:n], count, some, was_forecast)
+                with np.errstate(under="ignore"):
+                    self._play_block(X[rows], Y[rows], before[:n], count, some, was_forecast)
             except Trouble as trouble:
                 status, row = trouble.args
                 self._raise_status(status, [*before[:n].tolist(), count][row + 1] - 1)
