@@ -316,7 +316,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
 
     def _find_outputs(self) -> list[int]:
         """Return the places of ``classes_`` among those of a OneVsRest, which may have a spare."""
-        names = self.learner_._name_outputs() or []
+        names = self.learner_._output_names or []
         return [names.index(label) for label in self.classes_.tolist()]
 
     def _score(self, X: ArrayLike) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
+from oklnumba.components.kernels import refuse_precomputed
 from oklnumba.core import inputs
 from oklnumba.core.checks import refuse, require, require_count, require_flag
 from oklnumba.core.guard import locked
@@ -100,6 +101,7 @@ class Horizon(Wrapper[HorizonState]):
 
     def _check_params(self) -> None:
         self._refuse_signs(self.learner, "pass a learner of real labels")
+        refuse_precomputed(self.learner, "Horizon")
 
     @locked
     def forecast(self, X: ArrayLike, return_interval: bool = False) -> Any:

@@ -34,11 +34,11 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel, Precomputed
-from oklnumba.components.metric import as_list, split_metric
+from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
 from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.core.inputs import cut_blocks
-from oklnumba.core.params import Params
+from oklnumba.core.params import Params, find_parts
 from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import SingleRound
@@ -101,6 +101,7 @@ class Engine(State[StateT, WorkT], Params):
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = None  # type: SingleRound | Any  # buffers of single rounds
     _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
+    _output_names = None  # type: Any  # of the K outputs, a list of JSON data; None: 0 to K - 1
     _half_width = None  # type: Any  # of the next interval, where there are intervals; (K,) of K
 
     # ---- what a learner writes ----
@@ -129,10 +130,8 @@ class Engine(State[StateT, WorkT], Params):
     def _check_points(self, X: np.ndarray) -> None:
         """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
         if self._width is None or self._in_force.is_precomputed:
-            given = vars(self._in_force.hyper or self)
-            for kernel in [one for name in KERNELS & given.keys() for one in as_list(given[name])]:
-                if isinstance(kernel, Kernel):
-                    kernel._check_points(X)
+            for kernel in find_parts(Precomputed, *vars(self._in_force.hyper or self).values()):
+                kernel._check_points(X)
 
     def _facts(self) -> Facts:
         """Return what a run says of the learner as it is now."""
@@ -141,10 +140,6 @@ class Engine(State[StateT, WorkT], Params):
     def _nested(self) -> dict[str, State]:
         """Return the inner objects with a state, by name."""
         return {}
-
-    def _name_outputs(self) -> list[Any] | None:
-        """Return the names of the K outputs, as JSON data; None: 0 to K - 1."""
-        return None
 
     def _feature_map(self) -> Features | None:
         """Return the map whose features ``_play`` and ``_forecast`` take from others, if any."""
@@ -216,11 +211,10 @@ class Engine(State[StateT, WorkT], Params):
         self._outputs = outputs
         try:
             unscaled = {name: params[name] for name in KERNELS & params.keys()}
-            scales, is_precomputed = None, False
+            scales, is_precomputed = None, bool(find_parts(Precomputed, *params.values()))
             for name, given in unscaled.items():  # one of the names at most
                 params[name], scales = split_metric(name, given)
                 inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
-                is_precomputed = any(isinstance(one, Precomputed) for one in as_list(given))
             self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, is_precomputed)
             # Traits may depend on what is in force.
             self._in_force = self._in_force._replace(block_rows=self._traits.block_rows)
