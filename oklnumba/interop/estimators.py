@@ -95,7 +95,12 @@ class OnlineEstimator(BaseEstimator):
 
     def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ordered = not checks.require_flag("shuffle", self.shuffle)
-        return (X, y) if ordered else shuffle(X, y, random_state=self.random_state)
+        if ordered:
+            return X, y
+        refusal = self._clone_learner()._refuses_late
+        if refusal and refusal.name == "Lags":  # perhaps within the learner
+            raise ValueError("Lags takes the last labels as inputs: pass shuffle=False")
+        return shuffle(X, y, random_state=self.random_state)
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds and return them; keep the player and the run."""
