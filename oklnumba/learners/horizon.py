@@ -113,7 +113,8 @@ class Horizon(Wrapper[HorizonState]):
         if require_flag("return_interval", return_interval):
             self._require_intervals()
         steps = self._hyper.steps
-        X = inputs.make_dense(inputs.as_rows(X, self._width, schema=self._schema_for(X)))
+        X = inputs.as_rows(X, self._width, schema=self._schema_for(X), fill=False)
+        X = inputs.make_dense(X)  # the copy fills a gap by the rows before it
         require(len(X) <= steps, "X", X, f"the inputs of at most steps={steps} rounds")
         trace = copy.deepcopy(self)._play_rows(X, np.full(len(X), np.nan))
         return (trace.predictions, trace.intervals) if return_interval else trace.predictions
