@@ -114,6 +114,17 @@ def test_the_future_is_forecast_as_rounds_that_come_next(inner):
     refused("X must be the inputs of at most steps=6 rounds", model.forecast, X[:7])
 
 
+@pytest.mark.parametrize("impute", ["last", "median"])
+def test_a_gap_of_the_future_is_filled_by_the_rows_before_it(impute):
+    frame = pd.DataFrame({"hour": X[:60, 0], "y": Y[:60]})
+    model = make("ridge", steps=4)
+    okl.run(model, okl.stream(frame, label="y", impute=impute))
+    coming = pd.DataFrame({"hour": [900.0, np.nan, -900.0, np.nan]})
+    forecasts = model.forecast(coming)
+    rounds = okl.run(model, okl.stream(coming, like=model), labels="optional")
+    assert_array_equal(forecasts, rounds.predictions)
+
+
 def test_a_level_that_returns_to_its_mean_is_forecast_so():
     y = lfilter([1.0], [1.0, -0.5], np.random.default_rng(1).standard_normal(3000))
     run = okl.run(okl.Horizon(okl.LinearRidge(), steps=6), np.ones((3000, 1)), y)

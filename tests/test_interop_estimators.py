@@ -502,6 +502,10 @@ BAD_FITS = {
     "labels": (lambda: regressor().fit(X, ["a"] * 30), "^y holds text, .a. in row 0"),
     "texts": (lambda: regress(AGES.assign(town="Rome")), "'town' of X holds .*encode"),
     "a number missing": (lambda: regress(AGES.mask(X > 5.5)), "nan at row.*'age'.*impute"),
+    "order": (
+        lambda: OnlineRegressor(okl.Standardized(okl.Lags(okl.LinearAWV()))).fit(X, X[:, 0]),
+        "Lags takes the last labels as inputs: pass shuffle=False",
+    ),
     "shuffle": (lambda: classifier(shuffle="yes").fit(X, Y), "shuffle must be True or False"),
 }
 

@@ -236,6 +236,13 @@ def test_probabilities_of_forecasts_of_any_size(loss):
 # ---- frames ----
 
 
+def test_labels_of_the_same_index_in_another_order_are_warned_of():
+    frame = pd.DataFrame({"a": [1.0, 2.0]})
+    model = to_river(okl.LinearRidge(), task="regression")
+    with pytest.warns(UserWarning, match="pass y.loc.X.index."):
+        model.learn_many(frame, pd.Series([2.0, 1.0], index=[1, 0]))
+
+
 @pytest.mark.parametrize("learner", [okl.SelfTuning(), FOURIER, okl.NOGD(okl.Gaussian(1.0))])
 @pytest.mark.parametrize("library", [pd, pl])
 def test_many_are_the_same_as_one_by_one(learner, library):

@@ -109,6 +109,33 @@ def test_forecasts_are_those_of_the_compiled_kernel(make, kernel, rows, points, 
     assert_array_equal(again.predict(rows), learner.predict(rows))
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        okl.Monitored,
+        lambda one: okl.Experts([one], B=None),
+        lambda one: okl.SelfTuning(budget=10, experts=[one]),
+        lambda one: okl.PKAWV(okl.NystromFeatures(ROWS[:20], one.kernel)),
+    ],
+    ids=["Monitored", "Experts", "SelfTuning", "PKAWV"],
+)
+def test_no_row_outside_of_the_matrix_comes_to_it_at_any_depth(wrap):
+    learner = wrap(okl.KRLS(MATRIX)).partial_fit(ROWS[:5], Y[:5])
+    learner.predict_one(ROWS[0])  # from now on vectors are taken without a look at their type
+    for place in (150.0, -1.0, 2.5):
+        point = np.array([place])
+        for call in (learner.predict_one, lambda x: learner.learn_one(x, 1.0)):
+            refused(f"X has {place:g}; .*integers from 0 to 149", call, point)
+        refused(f"X has {place:g}; ", okl.run, learner, point[None], [1.0])
+    assert learner.rounds == 5
+
+
+@pytest.mark.parametrize("wrap", [okl.Standardized, okl.Lags, okl.Horizon])
+def test_what_changes_inputs_refuses_the_rows_of_a_matrix(wrap):
+    refused("leave [A-Z][a-z]+ out", wrap, okl.Monitored(okl.KRLS(MATRIX)))
+    refused("leave Metric out", okl.Metric, MATRIX, [2.0])
+
+
 def test_matrices_theory_and_regret():
     assert_allclose(Own()(X), TWIN(X), rtol=1e-12)
     assert_allclose(Own().diag(X), np.ones(150))

@@ -8,7 +8,16 @@ from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import number, require
 from oklnumba.core.inputs import as_inputs, as_rows, cut_blocks, dense_blocks, make_dense
-from oklnumba.core.params import Params, count, field_with, nonnegative, positive, required, width
+from oklnumba.core.params import (
+    Params,
+    count,
+    field_with,
+    find_parts,
+    nonnegative,
+    positive,
+    required,
+    width,
+)
 from oklnumba.hot.primitives import rows as loops
 from oklnumba.hot.primitives.elementary import FAR
 
@@ -342,6 +351,13 @@ class Precomputed(Compiled):
     def advice(self, X: np.ndarray) -> str | None:
         """Return None: there is no width to judge."""
         return None
+
+
+def refuse_precomputed(value: Any, who: str) -> None:
+    """Raise ValueError if a value has a kernel on indices: ``who`` changes the inputs."""
+    if find_parts(Precomputed, value):
+        fault = f"{who} changes inputs, which for okl.Precomputed(K) are the rows of points in K"
+        raise ValueError(f"{fault}; leave {who} out")
 
 
 def check_kernel(name: str, kernel: Any) -> Kernel:

@@ -5,7 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients
+from oklnumba.components.kernels import (
+    Kernel,
+    check_kernel,
+    compute_gradients,
+    refuse_precomputed,
+)
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import add_squares, factor_matrix, solve
 from oklnumba.core.guard import Paced, finish, one_blas_thread
@@ -55,6 +60,7 @@ class Metric(Kernel):
     def _check_params(self) -> None:
         domain = "a kernel without a Metric; multiply the scales, okl.Metric(kernel.kernel, a * b)"
         checks.require(not isinstance(self.kernel, Metric), "kernel", self.kernel, domain)
+        refuse_precomputed(self.kernel, "Metric")
 
     def _write_block(self, X: np.ndarray, atoms: np.ndarray, m: int, out: np.ndarray) -> None:
         self.kernel._write_block(X, atoms, m, out)

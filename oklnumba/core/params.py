@@ -196,6 +196,19 @@ def unknown_name(cls: type[Params], name: str, what: str) -> str:
     return f"{cls.__name__} has no {what} {name!r}; {hint}it has {', '.join(names) or 'none'}"
 
 
+def find_parts(kind: type[T], *values: Any) -> list[T]:
+    """Return the objects of a class among hyper-parameters, at any depth."""
+    found = list[T]()
+    for one in values:
+        if isinstance(one, kind):
+            found.append(one)
+        elif isinstance(one, Params):
+            found += find_parts(kind, *vars(one).values())
+        elif isinstance(one, list | tuple):
+            found += find_parts(kind, *one)
+    return found
+
+
 def clone(value: Any, more_seed: int = 0) -> Any:
     """Return a copy of an object, or of a list of objects, without the data they have seen.
 

@@ -95,7 +95,12 @@ class OnlineEstimator(BaseEstimator):
 
     def _order(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ordered = not checks.require_flag("shuffle", self.shuffle)
-        return (X, y) if ordered else shuffle(X, y, random_state=self.random_state)
+        if ordered:
+            return X, y
+        refusal = self._clone_learner()._refuses_late
+        if refusal and refusal.name == "Lags":  # perhaps within the learner
+            raise ValueError("Lags takes the last labels as inputs: pass shuffle=False")
+        return shuffle(X, y, random_state=self.random_state)
 
     def _play(self, player: Learner, X: np.ndarray, y: np.ndarray) -> Run:
         """Play the rounds and return them; keep the player and the run."""
@@ -316,7 +321,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
 
     def _find_outputs(self) -> list[int]:
         """Return the places of ``classes_`` among those of a OneVsRest, which may have a spare."""
-        names = self.learner_._name_outputs() or []
+        names = self.learner_._output_names or []
         return [names.index(label) for label in self.classes_.tolist()]
 
     def _score(self, X: ArrayLike) -> np.ndarray:

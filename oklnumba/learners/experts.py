@@ -132,14 +132,6 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
         advice = [one._advice(X) for one in self.learners]
         return advice[0] if all(advice) else None  # one learner that suits is enough
 
-    @property
-    def _takes_any_point(self) -> bool:
-        return all(one._takes_any_point for one in self._hyper.learners)
-
-    def _check_points(self, X: np.ndarray) -> None:
-        for one in self._hyper.learners:
-            one._check_points(X)
-
     def _check_labels(self, y: np.ndarray) -> None:
         p = self._hyper
         for one in p.learners:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
+from oklnumba.components.kernels import refuse_precomputed
 from oklnumba.core import inputs
 from oklnumba.core.checks import refuse, require, require_count, require_flag
 from oklnumba.core.guard import locked
@@ -99,6 +100,7 @@ class Horizon(Wrapper[HorizonState]):
 
     def _check_params(self) -> None:
         self._refuse_signs(self.learner, "pass a learner of real labels")
+        refuse_precomputed(self.learner, "Horizon")
 
     @locked
     def forecast(self, X: ArrayLike, return_interval: bool = False) -> Any:
@@ -110,7 +112,8 @@ class Horizon(Wrapper[HorizonState]):
         if require_flag("return_interval", return_interval):
             self._require_intervals()
         steps = self._hyper.steps
-        X = inputs.make_dense(inputs.as_rows(X, self._width, schema=self._schema_for(X)))
+        X = inputs.as_rows(X, self._width, schema=self._schema_for(X), fill=False)
+        X = inputs.make_dense(X)  # the copy fills a gap by the rows before it
         require(len(X) <= steps, "X", X, f"the inputs of at most steps={steps} rounds")
         trace = copy.deepcopy(self)._play_rows(X, np.full(len(X), np.nan))
         return (trace.predictions, trace.intervals) if return_interval else trace.predictions

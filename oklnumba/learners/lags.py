@@ -5,6 +5,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from oklnumba.components.kernels import refuse_precomputed
 from oklnumba.core.params import KW_ONLY, count, flag, required
 from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.engine import Facts, Trace
@@ -75,6 +76,7 @@ class Lags(Wrapper[LagsState]):
         )
 
     def _check_params(self) -> None:
+        refuse_precomputed(self.learner, "Lags")
         if self.difference:
             self._refuse_signs(self.learner, "pass difference=False, or a learner of real labels")
 

@@ -51,7 +51,6 @@ class WithFeatures(Wrapper):
     learner: Game = required(_check_linear)
 
     _advice, _can_widen = Learner._advice, False  # those of the features
-    _check_points, _takes_any_point = Learner._check_points, Learner._takes_any_point
 
     @property
     def _traits(self) -> Traits:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from oklnumba.components.kernels import refuse_precomputed
 from oklnumba.components.scaling import LARGEST, Standardizer
 from oklnumba.core.params import KW_ONLY, positive, required
 from oklnumba.core.state import State
@@ -42,6 +43,9 @@ class Standardized(Wrapper):
     learner: Learner = required(check_member)
     _: KW_ONLY
     clip: float | None = positive(5.0, optional=True)
+
+    def _check_params(self) -> None:
+        refuse_precomputed(self.learner, "Standardized")
 
     def _facts(self) -> Facts:
         facts = self._inner._facts()

@@ -154,7 +154,7 @@ class Recorder:
             "loss": self.loss.name,
             "own_loss": learner._loss().name,
             "learner": learner._repr_with(learner._params_in_force()),
-            "outputs": learner._name_outputs(),
+            "outputs": learner._output_names,
             "late": self.lateness,
             "played": learner._played,
             "schema": learner._schema and learner._schema.to_json(),

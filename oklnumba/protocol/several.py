@@ -82,7 +82,7 @@ class Several(RowWrapper):
             each._open(d, self._outputs if self._together else 1)
 
     def _trace(self, n: int) -> Trace:
-        names = self._name_outputs() or (0,)  # columns, even for one output
+        names = self._output_names or (0,)  # columns, even for one output
         shape = n, self._outputs or len(names)
         certificate = [np.empty(shape) for _ in range(self._traits.certificate_rows)]
         ends = None if self._half_width is None else np.empty((*shape, 2))
@@ -117,7 +117,7 @@ class Several(RowWrapper):
         self._refuse_fault()
         X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
         if not self._learners:
-            return np.zeros((X.shape[0], len(self._name_outputs() or ())))
+            return np.zeros((X.shape[0], len(self._output_names or ())))
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
@@ -132,7 +132,7 @@ class Several(RowWrapper):
     def _matrices(self) -> list[Part]:
         if self._together:
             return self._learners[0]._diagnose()
-        classes = self._name_outputs()
+        classes = self._output_names
         what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
         members = zip(names, self._learners, strict=True)
         return name_members((f"{what} {name}", one._diagnose()) for name, one in members)
@@ -281,7 +281,8 @@ class OneVsRest(Several):
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return np.where(labels == k, 1.0, -1.0)
 
-    def _name_outputs(self) -> list[Any]:
+    @property
+    def _output_names(self) -> list[Any]:
         return self._names().tolist()
 
     def _begin(self, d: int, outputs: int = 1) -> None:

@@ -34,23 +34,17 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.features import Features
 from oklnumba.components.kernels import Kernel, Precomputed
-from oklnumba.components.metric import as_list, split_metric
+from oklnumba.components.metric import split_metric
 from oklnumba.core import inputs
 from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.core.inputs import cut_blocks
-from oklnumba.core.params import Params
+from oklnumba.core.params import Params, find_parts
 from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import NO_SINGLE, SingleRound
 from oklnumba.learners.base.traits import NOT_IN_FORCE, PLAIN, InForce, Traits
 
 KERNELS = {"kernel", "kernels"}  # names of hyper-parameters
-
-
-def list_parts(params: dict[str, Any]) -> list[Kernel | Features]:
-    """Return what takes points: the kernels among hyper-parameters, and the feature map."""
-    given = [one for name in KERNELS | {"features"} for one in as_list(params.get(name))]
-    return [one for one in given if isinstance(one, Kernel | Features)]
 
 
 def empty_per_round(n: int, outputs: int) -> np.ndarray:
@@ -107,6 +101,7 @@ class Engine(State[StateT, WorkT], Params):
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = NO_SINGLE  # buffers of single rounds
     _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
+    _output_names = None  # type: Any  # of the K outputs, a list of JSON data; None: 0 to K - 1
     _half_width = None  # type: Any  # of the next interval, where there are intervals; (K,) of K
 
     # ---- what a learner writes ----
@@ -134,14 +129,9 @@ class Engine(State[StateT, WorkT], Params):
 
     def _check_points(self, X: np.ndarray) -> None:
         """Raise ValueError for rows that a kernel does not have: only ``Precomputed`` looks."""
-        if self._width is None or not self._takes_any_point:
-            for part in list_parts(vars(self._in_force.hyper or self)):
-                part._check_points(X)
-
-    @property
-    def _takes_any_point(self) -> bool:
-        """Whether any finite vector is a point: not so of ``Precomputed`` kernels."""
-        return not self._in_force.is_precomputed
+        if self._width is None or self._in_force.is_precomputed:
+            for kernel in find_parts(Precomputed, *vars(self._in_force.hyper or self).values()):
+                kernel._check_points(X)
 
     def _facts(self) -> Facts:
         """Return what a run says of the learner as it is now."""
@@ -150,10 +140,6 @@ class Engine(State[StateT, WorkT], Params):
     def _nested(self) -> dict[str, State]:
         """Return the inner objects with a state, by name."""
         return {}
-
-    def _name_outputs(self) -> list[Any] | None:
-        """Return the names of the K outputs, as JSON data; None: 0 to K - 1."""
-        return None
 
     def _feature_map(self) -> Features | None:
         """Return the map whose features ``_play`` and ``_forecast`` take from others, if any."""
@@ -225,13 +211,10 @@ class Engine(State[StateT, WorkT], Params):
         self._outputs = outputs
         try:
             unscaled = {name: params[name] for name in KERNELS & params.keys()}
-            origin, scales, parts = np.zeros((1, d)), None, list_parts(params)
-            for part in parts:  # which refuse other widths
-                part._check_points(origin)
+            scales, is_precomputed = None, bool(find_parts(Precomputed, *params.values()))
             for name, given in unscaled.items():  # one of the names at most
                 params[name], scales = split_metric(name, given)
-                inputs.scale_columns(origin, scales)  # which refuses other widths
-            is_precomputed = any(isinstance(getattr(p, "kernel", p), Precomputed) for p in parts)
+                inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
             self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, is_precomputed)
             # Traits may depend on what is in force.
             self._in_force = self._in_force._replace(block_rows=self._traits.block_rows)
@@ -338,7 +321,7 @@ class Engine(State[StateT, WorkT], Params):
     def _make_single(self) -> SingleRound:
         """Return the buffers of single rounds, made with the first; none for several labels."""
         if self._single is NO_SINGLE and self._outputs == 1:
-            scales, plain = self._in_force.scales, self._takes_any_point
+            scales, plain = self._in_force.scales, not self._in_force.is_precomputed
             classes, trace = self._loss().classes or self._traits.signs, self._trace(1)
             self._single = SingleRound(self._width or 0, classes, trace, scales, plain)
         return self._single

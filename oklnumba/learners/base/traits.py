@@ -39,7 +39,7 @@ class InForce(NamedTuple):
     hyper: Any  # a namespace, as loops take them: a Metric is split into kernel and scales
     unscaled: dict[str, object]  # the kernels before that
     scales: np.ndarray | None = None  # of a Metric: the state is that of the scaled inputs
-    is_precomputed: bool = False  # whether a kernel is Precomputed
+    is_precomputed: bool = False  # whether a kernel, at any depth, is Precomputed
     block_rows: int = PLAY_ROWS  # of the traits
 
 

@@ -58,8 +58,6 @@ class Wrapper(Learner[StateT, None]):
     _loss = from_learner("_loss")
     _check_labels = from_learner("_check_labels")
     _advice = from_learner("_advice")
-    _check_points = from_learner("_check_points")
-    _takes_any_point = from_learner("_takes_any_point")
     _notes = from_learner("_notes")
     _set_late = from_learner("_set_late")
     _end_fit = from_learner("_end_fit")
