@@ -47,7 +47,7 @@ LEANS = {
     ("hot.tuned.layers", "hot.tuned.space"): "its second step is ridge regressions",
 }
 
-LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 640, 40, 12
+LONGEST_FILE, LONGEST_BODY, MOST_ARGUMENTS = 650, 40, 12
 # Arrays have names: in hot/ so many unpackings of three or more names from one, so many entries of
 # parameters by number, functions of 11 arguments or more; in the package so many slots ``_``.
 UNPACKINGS, ENTRIES, LONG_CALLS, SLOTS = 10, 35, 0, 5

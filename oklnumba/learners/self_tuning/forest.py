@@ -83,18 +83,17 @@ class Forest(State[loops.Trees, Any]):
         n : up to BLOCK_ROWS. Forecasts of rows that were asked among them are for ``recall``.
         """
         if not rounds.was_forecast:  # else they are there
-            self._seen = self._find_inputs(rounds)
-            self.forecasts = np.empty((len(self._seen), *self._walks.means.shape[1:]))
+            self.forecasts = np.empty((len(rounds.X), *self._walks.means.shape[1:]))
+            if self._lags:
+                self._seen = self._add_lags(rounds)
+        X, Y = self._seen if self._lags else rounds.X, self._find_labels(rounds)
         base = rounds.known.last if self._lags else NO_LABELS
-        how = len(rounds.Y) > 0, rounds.was_forecast, rounds.then.asked
-        Y = self._find_labels(rounds)
-        enter(loops.forest_rounds)(self._seen, Y, base, *how, self._work, self.forecasts)
+        how = len(Y) > 0, rounds.was_forecast, rounds.then.asked
+        enter(loops.forest_rounds)(X, Y, base, *how, self._work, self.forecasts)
         return self.forecasts
 
-    def _find_inputs(self, rounds: Rounds) -> np.ndarray:
-        """Return what the trees see."""
-        if not self._lags:
-            return rounds.X
+    def _add_lags(self, rounds: Rounds) -> np.ndarray:
+        """Return what trees with lags see."""
         known = rounds.known
         differences = known.differences.reshape(len(rounds.X), -1)[:, : self._lags - 1]
         # In this order, so that columns of X that come later take no other's place.
@@ -135,7 +134,8 @@ class Forest(State[loops.Trees, Any]):
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         rounds = past.rounds(slice(len(past.X) - n, None))
-        X, Y = self._find_inputs(rounds), self._find_labels(rounds)
+        X = self._add_lags(rounds) if self._lags else rounds.X
+        Y = self._find_labels(rounds)
         bits = np.ascontiguousarray(X.T + 0.0).view(np.int64)  # without -0.0
         X = bits ^ ((bits >> 63) & LARGEST)  # order_bits
         rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
