@@ -104,98 +104,53 @@ def count_labels(Y, most, before):
 
 
 @hot
-def write_known(t, count, labels, later, last, differences, there):
-    """Write what row t knows, as in ``Known``, where so many labels have come.
+def write_lags(labels, later, counts, least, last, differences, there):
+    """Write what rows know, as in ``Known``, of labels, (m, K), and ``later`` ones; NaN is none.
 
-    labels : (m, K), and ``later`` ones; NaN is none.
+    counts : (n,), how many of ``later`` have come, negative if not even all labels; but ``least``
+    labels count as known.
     """
     m = labels.shape[0]
-    for k in range(last.shape[1]):
-        y = np.nan
-        for j in range(differences.shape[2] + 1):
-            i = count - 1 - j
-            known = np.nan
-            if i >= 0:
-                known = labels[i, k] if i < m else later[i - m, k]
-            if j == 0:
-                y = known
-                there[t, k], last[t, k] = y == y, y if y == y else 0.0
-            else:
-                change = known - y
-                differences[t, k, j - 1] = change if change == change else 0.0
-
-
-@hot
-def write_lags(labels, counts, last, differences, there):
-    """Write what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
     for t in range(counts.shape[0]):
-        write_known(t, counts[t], labels, labels, last, differences, there)
+        newest = larger(m + counts[t], least) - 1
+        for k in range(last.shape[1]):
+            y = np.nan
+            for j in range(differences.shape[2] + 1):
+                i, known = newest - j, np.nan
+                if i >= 0:
+                    known = labels[i, k] if i < m else later[i - m, k]
+                if j == 0:
+                    y = known
+                    there[t, k], last[t, k] = y == y, y if y == y else 0.0
+                else:
+                    change = known - y
+                    differences[t, k, j - 1] = change if change == change else 0.0
 
 
 @hot
-def cut_labels(Y, limits, cut, new):
-    """Write the labels cut to [LEAST, MOST], and those of rows that have one, in ``new``.
+def remember_labels(Y, limits, counts, recent, remembered, cut, new, last, differences, there):
+    """Write labels cut to [LEAST, MOST], and what each row knew; append them to the last ones.
 
-    Returns whether all are in [LOW, HIGH], and how many there are.
+    new : those cut of rows that have one; counts : (n,), how many of them each row knew, negative
+    of late rows; empty if that is written. Returns whether all labels are in [LOW, HIGH].
     """
     usual, count = True, 0
     for t in range(Y.shape[0]):
         row = t if limits.shape[1] > 1 else 0
         for k in range(Y.shape[1]):
-            y = Y[t, k]
+            y = Y[t, k]  # NaN stays, and is usual
             usual = usual and not (y < limits[LOW, row, k] or y > limits[HIGH, row, k])
             cut[t, k] = smaller(larger(y, limits[LEAST, row, k]), limits[MOST, row, k])
             new[count, k] = cut[t, k]
         count += 1 if has_label(Y, t) else 0
-    return usual, count
-
-
-@hot
-def append_labels(last, values, Y, count):
-    """Append the values, (n, K), of the rows that have a label, so many; the first ones go."""
-    kept = last.shape[0] - count
-    for t in range(kept):
-        for k in range(last.shape[1]):
-            last[t, k] = last[t + count, k]
-    for t in range(Y.shape[0]):
-        if has_label(Y, t):
-            for k in range(last.shape[1]):
-                last[kept, k] = values[t, k]
-            kept += 1
-
-
-@hot
-def remember_labels(Y, limits, counts, recent, remembered, cut, new, last, differences, there):
-    """Write the labels as cut_labels does, and what each row knew; append them to the last ones.
-
-    counts : (n,), how many of ``new`` each row knew, negative of late rows; empty if that is
-    written. Returns whether all labels are in [LOW, HIGH].
-    """
-    usual, count = cut_labels(Y, limits, cut, new)
     least = differences.shape[2] + 1  # where not even the first ones are known, these count as so
-    for t in range(counts.shape[0]):
-        known = larger(remembered.shape[0] + counts[t], least)
-        write_known(t, known, remembered, new, last, differences, there)
-    append_labels(recent, Y, Y, count)
-    append_labels(remembered, cut, Y, count)
+    write_lags(remembered, new, counts, least, last, differences, there)
+    for kept, values in ((recent, Y), (remembered, cut)):
+        at = kept.shape[0] - count
+        for t in range(at):
+            copy_row(kept[t + count], kept[t], kept.shape[1])
+        for t in range(Y.shape[0]):
+            if has_label(Y, t):
+                copy_row(values[t], kept[at], kept.shape[1])
+                at += 1
     return usual
-
-
-@hot
-def record_rounds(X, Y, cut, known_counts, recorded, residuals, played, past):
-    """Append the rows that have a label to the past, of ``played`` rounds; return its rounds.
-
-    known_counts : as in the past, but less its rounds; past : RestartsState, bound.
-    """
-    past, at = unbind(past), played
-    for t in range(Y.shape[0]):
-        if has_label(Y, t):
-            copy_row(X[t], past.inputs[at], X.shape[1])
-            past.known_counts[at] = played + known_counts[t]
-            for k in range(Y.shape[1]):
-                past.labels[at, k], past.cut[at, k] = Y[t, k], cut[t, k]
-                past.residuals[at, k] = residuals[t, k]
-                for e in range(recorded.shape[1]):
-                    past.recorded[at, e, k] = recorded[t, e, k]
-            at += 1
-    return at

@@ -16,7 +16,9 @@ from oklnumba.core.guard import Paced, run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.state import State
 from oklnumba.hot.experts import LARGEST
+from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
+from oklnumba.hot.tuned.scaling import Looks
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, Member, Player, recall
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views
@@ -48,7 +50,8 @@ class Ensemble:
 
     def __init__(self, scales: Scales, players: Sequence[Player]):
         self.scales, self._players, self.replayed = scales, players, 0
-        self._looks = scales.bind_looks()
+        looks = [np.ascontiguousarray(getattr(scales, name)) for name in Looks._fields]
+        self._looks = bind(Looks(*looks))
 
     def make_members(
         self, budget: int, horizon: float, seed: list[int], plain: Container[int] | None

@@ -178,15 +178,6 @@ def check_experts(name: str, value: Any) -> Sequence[Learner]:
     return type(value)(clone(learners))  # a tuple stays one in files
 
 
-def check_labels(experts: Sequence[Learner], y: np.ndarray) -> None:
-    """Refuse labels that an expert refuses."""
-    for i, one in enumerate(experts):
-        try:
-            one._as_labels(y, len(y))
-        except ValueError as error:
-            raise ValueError(f"expert {i}, {checks.repr_short(one)}: {error}") from None
-
-
 class Expert:
     """An expert: one learner for all outputs, or one for each."""
 

@@ -40,16 +40,12 @@ class Known(NamedTuple):
         return (Y - self.last) * self.there
 
 
-def make_known(n: int, outputs: int) -> Known:
-    """Return room for what is known in n rounds."""
-    shape = n, outputs
-    return Known(np.empty(shape), np.empty((n, outputs, settings.LAGS - 1)), np.empty(shape, bool))
-
-
 def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     """Return what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
-    known = make_known(len(counts), labels.shape[1])
-    enter(write_lags)(labels, counts, *known)
+    shape = len(counts), labels.shape[1]
+    differences, there = np.empty((*shape, settings.LAGS - 1)), np.empty(shape, dtype=bool)
+    known = Known(np.empty(shape), differences, there)
+    enter(write_lags)(labels[:0], labels, counts, 0, *known)
     return known
 
 
@@ -189,7 +185,8 @@ class Labels(State[LabelsState, None]):
         """
         state, cut, new = self._state, np.empty_like(Y), np.empty_like(Y)
         if len(known_counts):
-            self._known = make_known(*Y.shape)
+            differences = np.empty((*Y.shape, settings.LAGS - 1))
+            self._known = Known(np.empty_like(Y), differences, np.empty(Y.shape, dtype=bool))
         written = state.recent, state.cut, cut, new, *self._known
         self._are_usual = enter(remember_labels)(Y, limits, known_counts, *written)
         return cut, self._known

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from oklnumba.core.checks import repr_short
 from oklnumba.core.guard import find_blas, finish, locked
 from oklnumba.core.health import Part
 from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
@@ -24,7 +25,6 @@ from oklnumba.learners.self_tuning.forecasters import (
     Member,
     Player,
     check_experts,
-    check_labels,
     count_forecasts,
 )
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
@@ -189,8 +189,11 @@ class SelfTuning(Learner):
     # ---- rounds ----
 
     def _check_labels(self, y: np.ndarray) -> None:
-        if y.ndim == 1:  # of several outputs each alone
-            check_labels(self._hyper.experts, y)
+        for i, one in enumerate(self._hyper.experts if y.ndim == 1 else ()):  # each output alone
+            try:
+                one._as_labels(y, len(y))
+            except ValueError as error:
+                raise ValueError(f"expert {i}, {repr_short(one)}: {error}") from None
         if not self._played or (y.ndim == 2) == (self._outputs > 1):  # then all together
             check_sizes(y, self._labels._state.recent if self._played else None)
 
@@ -263,8 +266,8 @@ class SelfTuning(Learner):
         if m < n:
             self._write_notes(late, asks)
         if self._played < self._restarts.end:
-            recorded = ensemble.lasting.recorded
-            self._restarts.record(rounds, m, known_counts, recorded, residuals)
+            played, recorded = self._played, ensemble.lasting.recorded
+            self._restarts.record(rounds, played + known_counts, recorded, residuals, played)
         self._played += m
         if self._played == self._restarts.timetable.parts[settings.RESTARTS[0]]:
             first = self._restarts.past(settings.SHORT_WINDOW)  # from before there were limits

@@ -4,14 +4,13 @@ import sys
 from bisect import bisect
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from oklnumba.core.guard import Paced, finish, one_blas_thread
 from oklnumba.core.state import State
-from oklnumba.hot.primitives.jit import SPARSE, Array, Integers, bind, enter
-from oklnumba.hot.tuned.scaling import record_rounds
+from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.forecasters import Player
@@ -76,7 +75,7 @@ class RestartsState(NamedTuple):
     residuals: Annotated[Array, PAST, "outputs", SPARSE]  # as trees on these learned them
 
 
-class Restarts(State[RestartsState, Any]):
+class Restarts(State[RestartsState, None]):
     """The past, in memory up to the last restart, and the ensemble that is being made of it.
 
     players : trees and experts, which no restart makes anew.
@@ -110,20 +109,16 @@ class Restarts(State[RestartsState, Any]):
         return min(self._stops[bisect(self._stops, played)] - played, period_left)
 
     def record(
-        self, rounds: Rounds, count: int, known_counts: np.ndarray, recorded: np.ndarray,
-        residuals: np.ndarray,
+        self, rounds: Rounds, known_counts: np.ndarray, recorded: np.ndarray,
+        residuals: np.ndarray, played: int,
     ) -> None:  # fmt: skip
-        """Append rounds to the past, those of them that have a label, so many.
-
-        known_counts : of how many of these labels each knew, negative of late rows.
-        """
-        played = int(self._counts[PAST])
-        self._reserve({PAST: played + count})
+        """Append the rounds after so many that were played to the past."""
         new = rounds.X, rounds.Y, rounds.cut, known_counts, recorded, residuals
-        self._counts[PAST] = enter(record_rounds)(*new, played, self._work)
-
-    def _make_work(self, state: RestartsState, rooms: dict[int, int]) -> Any:
-        return bind(state)
+        total = played + len(known_counts[rounds.learned])
+        self._reserve({PAST: total})
+        for array, values in zip(self._state[1:], new, strict=True):
+            array[played:total] = values[rounds.learned]
+        self._counts[PAST] = total
 
     def past(self, n: int, of_residuals: bool = False) -> Past:
         """Return the first n rounds (views), with residuals in place of labels if these count."""

@@ -14,9 +14,9 @@ from oklnumba.components.kernels import Gaussian, Kernel, Laplacian, Linear
 from oklnumba.components.metric import measure_scales
 from oklnumba.components.scaling import measure_range, moments, replace_outliers
 from oklnumba.core.guard import Paced, finish, run_together
-from oklnumba.hot.primitives.jit import bind, enter
+from oklnumba.hot.primitives.jit import enter
 from oklnumba.hot.primitives.rows import distance_block
-from oklnumba.hot.tuned.scaling import Looks, write_scores, write_standardised, write_views
+from oklnumba.hot.tuned.scaling import write_scores, write_standardised, write_views
 from oklnumba.hot.tuned.space import Tree
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.labels import Known, Past, Views, look_back
@@ -101,12 +101,11 @@ class Scales(NamedTuple):
         Z = find_scores(Z, self.knots, self.scores) if space.normal_scores else Z
         return Z * self.tree(space).scales
 
-    def bind_looks(self) -> Any:
-        """Return what ``look`` takes of these, bound."""
-        return bind(Looks(*[np.ascontiguousarray(getattr(self, name)) for name in Looks._fields]))
-
     def look(self, X: np.ndarray, known: Known, looks: Any) -> Views:
-        """Return the inputs as members see them; with lags the differences of labels follow."""
+        """Return the inputs as members see them; with lags the differences of labels follow.
+
+        looks : the Looks of these scales, bound.
+        """
         d = len(self.mean)
         with_lags = np.empty((len(X), d + self.difference_mean.size))
         scores = np.empty((len(X), d)) if self.median else with_lags
