@@ -245,13 +245,14 @@ def test_a_label_that_lacks_is_named(dtype):
     refused("y has nan at row 1", okl.FOGD(n_frequencies=20).partial_fit, QUARTERS, labels)
 
 
-@pytest.mark.parametrize("play", ["run", "chunks", "partial_fit"])
+@pytest.mark.parametrize("play", ["run", "chunks", "partial_fit", "estimator"])
 def test_one_index_in_two_orders_is_warned_of(play):
     """As rows are paired by place, X.sample(frac=1) and y train on labels of other rows."""
     plays = {
         "run": okl.run,
         "chunks": lambda learner, X, y: okl.run(learner, [(X, y)]),
         "partial_fit": lambda learner, X, y: learner.partial_fit(X, y),
+        "estimator": lambda learner, X, y: okl.interop.OnlineClassifier(learner).fit(X, y),
     }
     X, y = pd.DataFrame(QUARTERS, columns=NAMES), pd.Series(SIGNS)
     shuffled = X.sample(frac=1.0, random_state=0)

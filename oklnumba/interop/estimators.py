@@ -75,6 +75,9 @@ class OnlineEstimator(BaseEstimator):
         options |= {"accept_sparse": "csr", "dtype": np.float64}
         if any(map(np.ma.is_masked, data)):
             raise ValueError("X or y has masked entries; fill or drop them first")
+        if len(data) == 2:
+            inputs.warn_of_order(*data)
+            data = data[0], self._read_labels(data[1])
         try:
             with np.errstate(over="ignore"):  # overflows become infinity, which is refused
                 return validate_data(self, *data, reset=reset, **options)
@@ -83,6 +86,9 @@ class OnlineEstimator(BaseEstimator):
                 if inputs.is_frame(one) or isinstance(one, str):
                     inputs.as_rows(one, name=name)  # raises: it names the column, or a cure
             raise
+
+    def _read_labels(self, y: ArrayLike) -> ArrayLike:
+        return y
 
     @contextmanager
     def _undo_on_error(self) -> Iterator[None]:
@@ -218,6 +224,9 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
     True
     """
 
+    def _read_labels(self, y: ArrayLike) -> np.ndarray:
+        return read_labels(y)
+
     def _clone_learner(self) -> Learner:
         learner = super()._clone_learner()
         return learner.learner if isinstance(learner, Intervals) else learner
@@ -228,7 +237,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         y : texts, integers or bools, (n,), of at least two classes.
         """
         with self._undo_on_error():
-            rows, labels = self._validate(X, read_labels(y), reset=True)
+            rows, labels = self._validate(X, y, reset=True)
             check_classification_targets(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
@@ -253,7 +262,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
                 what = f"{self.classes_.tolist()} as at the first call (fit starts again)"
             checks.require(valid, "classes", classes.tolist(), f"left out, or {what}")
         with self._undo_on_error():
-            rows, labels = self._validate(X, read_labels(y), reset=first)
+            rows, labels = self._validate(X, y, reset=first)
             if first and classes is None and labels.dtype.kind == "b":
                 classes = np.array([False, True])
             if first and classes is not None:
