@@ -73,11 +73,11 @@ class OnlineEstimator(BaseEstimator):
     def _validate(self, *data: ArrayLike, reset: bool = False, **options: Any) -> Any:
         """Return X, or X and y, checked by scikit-learn; errors name the column of a frame."""
         options |= {"accept_sparse": "csr", "dtype": np.float64}
-        if any(map(np.ma.is_masked, data)):
-            raise ValueError("X or y has masked entries; fill or drop them first")
         if len(data) == 2:
             inputs.warn_of_order(*data)
             data = data[0], self._read_labels(data[1])
+        if any(map(np.ma.is_masked, data)):
+            raise ValueError("X or y has masked entries; fill or drop them first")
         try:
             with np.errstate(over="ignore"):  # overflows become infinity, which is refused
                 return validate_data(self, *data, reset=reset, **options)
