@@ -244,7 +244,8 @@ class Groups:
             raise Trouble(status, result)
         if not work:
             self._workspaces.idle.append(own)
-        self._has_filled = self._has_filled or result > 0
+        if result > 0:  # or there are jobs, of SORT: a look too many
+            self._has_filled = True
         return result
 
     def join_again(self, leaf: int, atoms: np.ndarray) -> None:
