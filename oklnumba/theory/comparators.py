@@ -11,6 +11,7 @@ from oklnumba.core.display import repr_fields
 from oklnumba.hot.primitives.losses import QUANTILE, TUBE, loss_derivatives
 from oklnumba.theory.matrix import EPS
 
+RESTARTS = 10  # of L-BFGS: where it has stopped it often goes on with a new memory
 MOST_STEPS, SOLVED = 40, 1e-14  # of methods that solve with an r x r matrix in each step
 MOST_NEWTON = 200  # of Newton's method, halvings included
 LOW_RANK = 500  # up to which they come first
@@ -81,8 +82,9 @@ def best_weights(
         weights = _with_dual(F, y, lam, loss, cholesky.solve(cholesky.factor_matrix(A), F.T @ y))
         return _evaluate(F, y, lam, loss, weights), weights
     solvers = [_solve_interior, _solve_dual] if in_dual(loss) else [_solve_newton, _solve_primal]
+    solvers = solvers[:: 1 if F.shape[1] <= LOW_RANK else -1]
     found: list[tuple[Comparator, Weights]] = []
-    for solve in solvers[:: 1 if F.shape[1] <= LOW_RANK else -1]:
+    for solve in solvers if in_dual(loss) else solvers + [_solve_primal] * RESTARTS:
         weights = solve(F, y, lam, loss, found[-1][1].state if found else start)
         best = _evaluate(F, y, lam, loss, weights)
         if weights.gap <= GAP * (1.0 + best.upper):
@@ -147,15 +149,18 @@ def _solve_newton(
     for _ in range(MOST_NEWTON):
         fitted = F @ (w + step)
         value = float(loss.value(fitted, y).sum()) + lam * float((w + step) @ (w + step))
-        if value > least:
+        if not value <= least:
             step *= 0.5
             continue
-        w, least = w + step, value
+        w, least, step = w + step, value, np.zeros(len(w))
         loss_derivatives(loss.code, fitted, y, slopes)
         H = (F.T * second_derivatives(loss, fitted, y, slopes)) @ F
         H[np.diag_indices_from(H)] += 2.0 * lam
         gradient = F.T @ slopes + 2.0 * lam * w
-        step = -cholesky.solve(cholesky.factor_matrix(H), gradient)
+        try:
+            step = -cholesky.solve(cholesky.factor_matrix(H), gradient)
+        except scipy.linalg.LinAlgError:  # lam is lost in the rounding of H
+            break
         if -0.5 * float(step @ gradient) <= SOLVED * (1.0 + value):
             break
     ends = (_with_dual(F, y, lam, loss, one) for one in (w, w + step))
