@@ -64,6 +64,17 @@ def test_the_best_function_for_a_small_lam(loss, rank, monkeypatch):
             assert best.loss + lam * best.norm**2 <= best.lower + 1e-6 * (1.0 + best.upper)
 
 
+@pytest.mark.parametrize("features", [None, FOURIER])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_the_best_function_for_a_tiny_lam_where_labels_are_separable(loss, features):
+    """It is as good as the best one for a larger lam."""
+    y = np.sign(X[:, 0])
+    larger = theory.comparator(KERNEL, X, y, 1e-7, loss, features)
+    for lam in 10.0 ** np.arange(-8, -21, -2):
+        best = theory.comparator(KERNEL, X, y, lam, loss, features)
+        assert best.lower <= best.upper <= larger.loss + lam * larger.norm**2 + 1e-6
+
+
 def test_a_norm_ball_that_holds_the_best_of_all_functions():
     """That has the sign of most labels at each of 7 points, each drawn some 100 times."""
     rng = np.random.default_rng(5)

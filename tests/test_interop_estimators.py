@@ -586,3 +586,13 @@ def test_importances_are_those_of_the_self_tuning_learner():
     other = OnlineRegressor(okl.LinearAWV()).fit(X, angle)
     with pytest.raises(AttributeError, match="only SelfTuning has importance, not LinearAWV"):
         other.feature_importances_  # noqa: B018
+
+
+def test_importances_after_a_class_that_came_late():
+    X = np.random.default_rng(0).standard_normal((900, 3))
+    y = np.where(X[:, 0] > 0, "a", "b")
+    late = np.where(X[:, 1] > 0, "c", y)
+    model = OnlineClassifier(okl.SelfTuning(budget=20), shuffle=False).partial_fit(X[:200], y[:200])
+    before = model.feature_importances_
+    after = model.partial_fit(X[200:], late[200:]).feature_importances_
+    assert before[1] < 0.1 < after[1]

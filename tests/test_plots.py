@@ -237,6 +237,11 @@ def test_importance_takes_learners_and_estimators():
         assert around.importance.argmax() == 1
         labels = okl.plots.importance(around).axes[0].get_yticklabels()
         assert [text.get_text() for text in labels][0] == "b" and len(labels) == 3
+    pair = okl.MultiOutput(okl.Intervals(okl.SelfTuning()))
+    pair.partial_fit(frame, np.sin(3 * X[:, [0, 1]]))
+    assert pair.importance[:2].min() > 0.3  # of the first output x0, of the second x1
+    tree = okl.Tree(okl.SelfTuning()).partial_fit(frame, np.sin(3 * X[:, 1]))
+    assert not hasattr(tree, "importance")
     refused("it is Intervals.learner=OGD", okl.plots.importance, okl.Intervals(okl.OGD()))
     refused("play a round first", okl.plots.importance, okl.Intervals(okl.SelfTuning()))
     assert okl.plots.importance([0.0, 0.0]).axes[0].patches[1].get_width() == 0.0

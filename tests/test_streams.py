@@ -217,7 +217,10 @@ def test_classes_that_are_too_large_for_doubles_do_not_become_one(tmp_path):
         lambda: okl.run(learner, frame[["x"]], y.astype(float)),
         lambda: okl.run(learner.reset(), okl.stream(path, label="y")),
     ):
-        refused("the class 9007199254740992: so large.*make texts", call)
+        refused("the class 9007199254740992 at row 0, a float64: so large.*make texts", call)
+    single = okl.stream(frame.astype({"y": "float32"}).assign(y=np.float32(2**24)), label="y",
+                        classes=(2**24, 2**24 + 1))  # fmt: skip
+    refused("the class 16777216 at row 0, a float32", lambda: list(single))
     assert okl.stream(path, label="x", encode=["y"]).columns == tuple(f"y_{one}" for one in classes)
     texts = okl.stream(pd.read_csv(path, dtype={"y": str}), label="y")  # the cure
     assert texts.classes == tuple(map(str, classes))

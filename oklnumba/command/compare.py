@@ -133,8 +133,9 @@ def print_comparison(courses: dict[str, Course]) -> None:
     ranked: list[tuple[Any, dict]] = []
     scores = None
     for name, course in courses.items():
-        rank: Any = course.loss / (course.labelled or np.nan)
-        row: dict[str, Any] = {"mean loss": rank, "loss": course.last.loss}
+        mean = course.loss / (course.labelled or np.nan)
+        rank: Any = mean if course.labelled else np.inf
+        row: dict[str, Any] = {"mean loss": mean, "loss": course.last.loss}
         if course.parts:
             scores = course.score_classes()
             row = {"log loss": scores.log_loss, "mistakes %": 100 * scores.mistake_rate}

@@ -66,7 +66,9 @@ class Features(Transformer, Params):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the features of the rows of X, dense or sparse, (n, d): an array (n, size(d))."""
         self._checked_params()
-        return self._write_rows(as_rows(X))
+        X = as_rows(X)
+        self._check_points(X)
+        return self._write_rows(X)
 
     def _check_points(self, X: Any) -> None:
         """Raise ValueError for rows that the map does not take, (n, d), maybe sparse."""
@@ -74,7 +76,6 @@ class Features(Transformer, Params):
     @np.errstate(under="ignore")
     def _write_rows(self, X: Any) -> np.ndarray:
         """Return the features of checked rows."""
-        self._check_points(X)
         write, r = self._writer(X.shape[1])
         out = np.empty((X.shape[0], r))
         for rows, block in cut_blocks(X, ROWS):

@@ -50,7 +50,6 @@ AMONG_NUMBERS = ", among numbers; correct such values or leave out their rows"
 NONE = np.array(None)
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
-ALL_INTEGERS = 2.0**53  # of less size each integer is a double
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
 PLAY_ROWS = 8192  # most rounds in one call of a compiled loop
 
@@ -351,12 +350,16 @@ def find_labels(y: np.ndarray) -> np.ndarray:
     return is_label.any(axis=tuple(range(1, y.ndim)))
 
 
-def refuse_rounded(labels: np.ndarray, name: str) -> None:
-    """Raise ValueError for classes that are doubles beyond 2^53, where two integers may be one."""
-    if labels.dtype.kind == "f" and (large := labels[np.abs(labels) >= ALL_INTEGERS]).size:
-        fault = f"{name} has the class {large[0]:.17g}: so large, numbers lose their last digits"
-        cure = "make texts of them, okl.stream(pandas.read_csv(path, dtype={...: str}), label=...)"
-        raise ValueError(f"{fault}, and classes may become one; {cure}")
+def refuse_rounded(labels: np.ndarray, name: str, row: int = 0) -> None:
+    """Raise ValueError for classes that are floats so large that two integers may be one."""
+    if labels.dtype.kind != "f":
+        return
+    large = np.isfinite(labels) & (np.abs(labels) >= 2.0 ** (np.finfo(labels.dtype).nmant + 1))
+    if large.any():
+        at = int(large.argmax())
+        fault = f"{name} has the class {labels[at]:.17g} at row {row + at}, a {labels.dtype}"
+        cure = "make texts of the integers before, by pandas.read_csv(path, dtype={...: str})"
+        raise ValueError(f"{fault}: so large, different integers become one; {cure}")
 
 
 def encode_labels(
@@ -366,7 +369,7 @@ def encode_labels(
 
     A missing one is NaN, or None among several classes. row : the number of the first.
     """
-    refuse_rounded(labels, name)
+    refuse_rounded(labels, name, row)
     missing = ~find_labels(labels)
     is_class = np.any([labels == value for value in classes], axis=0) | missing
     if not is_class.all():

@@ -198,12 +198,14 @@ def unknown_name(cls: type[Params], name: str, what: str) -> str:
 
 def find_parts(kind: type[T], *values: Any) -> list[T]:
     """Return the objects of a class among hyper-parameters, at any depth."""
-    found = list[T]()
+    found: list[T] = []
     for one in values:
         if isinstance(one, kind):
             found.append(one)
         elif isinstance(one, Params):
-            found += find_parts(kind, *vars(one).values())
+            found += find_parts(
+                kind, *[getattr(one, name) for name in one.__signature__.parameters]
+            )
         elif isinstance(one, list | tuple):
             found += find_parts(kind, *one)
     return found

@@ -101,6 +101,11 @@ class Tree(Wrapper[TreeState]):
         return inner._replace(certificate_rows=rows, block_rows=PLAY_ROWS)
 
     @property
+    def importance(self) -> Any:
+        """Of a tree there is none."""
+        raise AttributeError("a Tree has no importance: the learner of each leaf has its own")
+
+    @property
     def _can_widen(self) -> bool:
         return all(one._can_widen for one in self._leaves.values())
 

@@ -170,7 +170,7 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     checks.require(played.shape == (run.rounds,), "y", played.shape, f"of shape ({run.rounds},)")
     labels, (low, high) = played[run.recorded - 1], run.intervals.T
     if np.isnan(labels).all():
-        raise ValueError("y has no label to draw")
+        raise ValueError("no round that the run recorded has a label in y")
     at, outside = slice(-last, None), (labels < low) | (high < labels)
     rounds, missed = run.recorded[at], outside[at]
     axes.fill_between(rounds, low[at], high[at], color=COLOURS[6], alpha=0.35, label="interval")

@@ -59,6 +59,12 @@ class Several(RowWrapper):
         """Size of the one learner, or the sum of the sizes of all."""
         return sum(one.size for one in self._learners)
 
+    @property
+    def importance(self) -> np.ndarray:
+        """Mean ``importance`` of the ``SelfTuning`` of each output, (d,)."""
+        learners: Any = self._learners or (self._hyper.learner,)
+        return np.mean([one.importance for one in learners], axis=0)
+
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         raise NotImplementedError
 

@@ -10,10 +10,9 @@ import numpy as np
 from oklnumba.components import losses
 from oklnumba.components.features import FourierFeatures, NystromFeatures, TaylorFeatures
 from oklnumba.components.kernels import Gaussian, Precomputed
-from oklnumba.components.metric import as_list
 from oklnumba.core.checks import require_flag, warn
 from oklnumba.core.display import Bar
-from oklnumba.core.params import Params, clone, list_classes
+from oklnumba.core.params import Params, clone, find_parts, list_classes
 from oklnumba.hot.primitives.jit import cache_folder, has_compiled
 from oklnumba.learners.awv import PKAWV
 from oklnumba.learners.base.learner import Learner
@@ -117,10 +116,9 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
 def _make_rows(learner: Params) -> np.ndarray:
     """Return made-up inputs of the width that a learner takes; of WIDTH where it takes any."""
     rng, width = np.random.default_rng(0), WIDTH
+    for kernel in find_parts(Precomputed, learner)[:1]:
+        return rng.integers(0, np.shape(kernel.K)[0], (ROWS, 1)).astype(float)
     for name, value in learner.get_params(deep=True).items():
-        one = as_list(value)[:1]  # of several kernels the first
-        if one and isinstance(one[0], Precomputed):
-            return rng.integers(0, np.shape(one[0].K)[0], (ROWS, 1)).astype(float)
         if name.split("__")[-1] in ("landmarks", "center", "scales") and np.ndim(value) > 0:
             width = np.shape(value)[-1]
     return rng.uniform(-1, 1, (ROWS, width))

@@ -81,15 +81,20 @@ def best_weights(
         A[np.diag_indices_from(A)] += lam
         weights = _with_dual(F, y, lam, loss, cholesky.solve(cholesky.factor_matrix(A), F.T @ y))
         return _evaluate(F, y, lam, loss, weights), weights
-    solvers = [_solve_interior, _solve_dual] if in_dual(loss) else [_solve_newton, _solve_primal]
-    solvers = solvers[:: 1 if F.shape[1] <= LOW_RANK else -1]
+    is_small = F.shape[1] <= LOW_RANK
+    newton = [_solve_newton] * is_small  # once more from where L-BFGS ends, if it is needed
+    solvers = [*newton, *[_solve_primal] * RESTARTS, *newton]
+    if in_dual(loss):
+        solvers = [_solve_interior, _solve_dual][:: 1 if is_small else -1]
     found: list[tuple[Comparator, Weights]] = []
-    for solve in solvers if in_dual(loss) else solvers + [_solve_primal] * RESTARTS:
-        weights = solve(F, y, lam, loss, found[-1][1].state if found else start)
+    for solve in solvers:
+        weights = solve(F, y, lam, loss, start)
         best = _evaluate(F, y, lam, loss, weights)
         if weights.gap <= GAP * (1.0 + best.upper):
             return best, weights
         found.append((best, weights))
+        if solve is not _solve_newton:  # after which L-BFGS does better without its point
+            start = weights.state
     best, weights = min(found, key=lambda one: one[1].gap)
     refuse_gap(best, weights.gap, loss, MOST_GAP, cure or f"raise lam (now {lam:g})")
     return best, weights
@@ -100,7 +105,7 @@ def refuse_gap(best: Comparator, gap: float, loss: Loss, most: float, cure: str)
 
     cure : what helps beside smaller inputs.
     """
-    if gap > most * (1.0 + best.upper):
+    if not gap <= most * (1.0 + best.upper):
         raise FloatingPointError(
             f"the {loss.name} comparator may be {gap:.2g} above the best, whose objective is about "
             f"{best.upper:.4g}; scale the inputs, X / np.abs(X).max(), or {cure}"
@@ -145,26 +150,28 @@ def _solve_newton(
 ) -> Weights:
     """Minimise a smooth loss by Newton's method, in O(n r^2) a step; one that climbs is halved."""
     w, least, slopes = np.zeros(F.shape[1]) if start is None else start, np.inf, np.empty(len(y))
-    step = np.zeros(len(w))
+    best, least_gap, step = w, np.inf, np.zeros(len(w))
     for _ in range(MOST_NEWTON):
         fitted = F @ (w + step)
         value = float(loss.value(fitted, y).sum()) + lam * float((w + step) @ (w + step))
-        if not value <= least:
+        if not value <= least * (1.0 + SOLVED):  # up to rounding
             step *= 0.5
             continue
-        w, least, step = w + step, value, np.zeros(len(w))
+        w, gained, least = w + step, least - value, value
         loss_derivatives(loss.code, fitted, y, slopes)
+        gradient = F.T @ slopes + 2.0 * lam * w
+        gap = float(gradient @ gradient) / (4.0 * lam)
+        if gap < least_gap:
+            best, least_gap = w, gap
+        if gap <= SOLVED * (1.0 + value) or not gained > 0.0:
+            break
         H = (F.T * second_derivatives(loss, fitted, y, slopes)) @ F
         H[np.diag_indices_from(H)] += 2.0 * lam
-        gradient = F.T @ slopes + 2.0 * lam * w
         try:
             step = -cholesky.solve(cholesky.factor_matrix(H), gradient)
         except scipy.linalg.LinAlgError:  # lam is lost in the rounding of H
             break
-        if -0.5 * float(step @ gradient) <= SOLVED * (1.0 + value):
-            break
-    ends = (_with_dual(F, y, lam, loss, one) for one in (w, w + step))
-    return min(ends, key=lambda one: one.gap)
+    return _with_dual(F, y, lam, loss, best)
 
 
 def _solve_primal(

@@ -64,9 +64,9 @@ class Hindsight:
     - squared loss, up to EXACT_ROUNDS = 20,000 rounds: one Cholesky factor L L' = K + lam I serves
       all rounds; with u = L^-1 y the minimum after t rounds is lam sum_{s<=t} u_s^2. O(n^3) time,
       8 n^2 bytes;
-    - other losses, up to EXACT_ROUNDS: at each wanted round SciPy's L-BFGS-B, which starts from the
-      last solution, in coordinates of a pivoted factor of K; with a kink and rank r <= 500 an
-      interior-point method. O(n r) memory;
+    - other losses, up to EXACT_ROUNDS: at each wanted round, in coordinates of a pivoted factor of
+      K, SciPy's L-BFGS-B, which starts from the last solution; up to rank r = 500 Newton's method
+      first, and of losses with a kink an interior-point method. O(n r) memory;
     - longer streams, or with ``landmarks``: the best function of the span of M landmarks, in
       O(n M^2) time and O(M^2) memory. Squared loss takes two passes over the rows for all wanted
       rounds together, other losses some twenty for each. The interval, in the whole RKHS, is an

@@ -556,6 +556,7 @@ def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, wor
         if status != DONE:
             return order[failed], status
         write_results(leaf, order, Y, size, space, rows)
-    for i in some if step != PLAY else some[:0]:
-        sum_results(n if learns else 0, unbind(spaces[i]), seen.base)
+    if step != PLAY:
+        for i in some:
+            sum_results(n if learns else 0, unbind(spaces[i]), seen.base)
     return filled, DONE

@@ -86,8 +86,9 @@ class Forest(State[loops.Trees, Any]):
             self.forecasts = np.empty((len(rounds.X), *self._walks.means.shape[1:]))
             if self._lags:
                 self._seen = self._add_lags(rounds)
-        X, Y = self._seen if self._lags else rounds.X, self._find_labels(rounds)
-        base = rounds.known.last if self._lags else NO_LABELS
+        X, Y, base = rounds.X, np.ascontiguousarray(rounds.Y), NO_LABELS
+        if self._lags:
+            X, Y, base = self._seen, rounds.known.change_to(Y) if len(Y) else Y, rounds.known.last
         how = len(Y) > 0, rounds.was_forecast, rounds.then.asked
         enter(loops.forest_rounds)(X, Y, base, *how, self._work, self.forecasts)
         return self.forecasts
@@ -98,11 +99,6 @@ class Forest(State[loops.Trees, Any]):
         differences = known.differences.reshape(len(rounds.X), -1)[:, : self._lags - 1]
         # In this order, so that columns of X that come later take no other's place.
         return np.concatenate([known.last, differences, rounds.X], axis=1)
-
-    def _find_labels(self, rounds: Rounds) -> np.ndarray:
-        """Return what they learn, if there are labels."""
-        Y = np.ascontiguousarray(rounds.Y)
-        return rounds.known.change_to(Y) if self._lags and len(Y) else Y
 
     def _make_work(self, state: loops.Trees, rooms: dict[int, int]) -> Any:
         return bind((state, self._shrinkages, self._walks))
@@ -134,8 +130,9 @@ class Forest(State[loops.Trees, Any]):
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         rounds = past.rounds(slice(len(past.X) - n, None))
-        X = self._add_lags(rounds) if self._lags else rounds.X
-        Y = self._find_labels(rounds)
+        X, Y = rounds.X, rounds.Y
+        if self._lags:
+            X, Y = self._add_lags(rounds), rounds.known.change_to(Y)
         bits = np.ascontiguousarray(X.T + 0.0).view(np.int64)  # without -0.0
         X = bits ^ ((bits >> 63) & LARGEST)  # order_bits
         rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
