@@ -261,6 +261,16 @@ def test_predict_writes_the_classes_of_a_one_vs_rest_of_two_numbers(capsys, tmp_
     assert {*expected} > {"0.5", "1.5"}
 
 
+def test_a_tsv_of_one_column_whose_name_has_a_comma(capsys, tmp_path):
+    frame = pd.DataFrame({"depth, m": np.arange(30.0), "y": np.arange(30.0)})
+    learner = okl.LinearAWV()
+    okl.run(learner, okl.stream(frame, label="y"))
+    learner.save(tmp_path / "model.npz")
+    frame[["depth, m"]].to_csv(tmp_path / "one.tsv", sep="\t", index=False)
+    assert main(["predict", str(tmp_path / "model.npz"), str(tmp_path / "one.tsv")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 31
+
+
 @pytest.mark.parametrize("taught", ["yn", "12345"], ids=["classes", "numbers"])
 def test_predict_without_learn_does_not_read_labels(capsys, tmp_path, taught):
     model, path = str(tmp_path / "m.npz"), tmp_path / "f.csv"

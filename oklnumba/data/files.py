@@ -136,10 +136,10 @@ def _refuse_other_text(path: Path, reading: dict[str, Any], delimiter: str) -> N
             like = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin-1"
             cure = f"pass its encoding, such as encoding={like!r} (--encoding {like})"
             raise ValueError(f"{path} is not UTF-8: {cure}") from None
-    first = [*head.splitlines()[reading.get("skip", 0) :], b""][0]
-    if "delimiter" not in reading and delimiter.encode() not in first:
+    lines = [*head.splitlines()[reading.get("skip", 0) :], b""][:2]  # names, and a row
+    if "delimiter" not in reading and delimiter.encode() not in lines[0]:
         for mark, cure in MARKS.items():
-            if mark.encode() in first:
+            if mark.encode() in lines[0] and (not lines[-1] or mark.encode() in lines[-1]):
                 raise ValueError(f"{path} has {mark!r} between columns: pass {cure}")
 
 
