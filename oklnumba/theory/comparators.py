@@ -82,8 +82,7 @@ def best_weights(
         weights = _with_dual(F, y, lam, loss, cholesky.solve(cholesky.factor_matrix(A), F.T @ y))
         return _evaluate(F, y, lam, loss, weights), weights
     is_small = F.shape[1] <= LOW_RANK
-    newton = [_solve_newton] * is_small  # once more from where L-BFGS ends, if it is needed
-    solvers = [*newton, *[_solve_primal] * RESTARTS, *newton]
+    solvers = [_solve_newton] * is_small + [_solve_primal] * RESTARTS + [_solve_newton]
     if in_dual(loss):
         solvers = [_solve_interior, _solve_dual][:: 1 if is_small else -1]
     found: list[tuple[Comparator, Weights]] = []
