@@ -327,7 +327,8 @@ def test_the_picture_has_the_last_intervals_and_marks_labels_outside():
     okl.plots.intervals(run, some, axes)
     share = inside(run.intervals, y)[1::2].mean()
     assert axes.get_title() == f"{100.0 * share:.1f} % of the labels inside"
-    refused("no label", okl.plots.intervals, run, np.full(400, np.nan), axes)
+    nothing = np.full(400, np.nan)
+    refused("no round that the run recorded has a label", okl.plots.intervals, run, nothing, axes)
     for wrong in (y[:10], y[:, None]):
         refused("y must be", okl.plots.intervals, run, wrong, axes)
     refused("okl.Intervals", lambda: okl.plots.intervals(okl.run(okl.LinearAWV(), X, y), y, axes))
