@@ -105,6 +105,7 @@ MISTAKES = [
     ("okl.Precomputed(-np.eye(2))", VALUE, "without negative entries on its diagonal"),
     ("okl.KernelAWV(MATRIX).partial_fit(X, y)", VALUE, "X has 3 columns; with okl.Precomputed"),
     ("ON_MATRIX.transform([[30.0]])", VALUE, "X has 30; with okl.Precomputed"),
+    ("ON_MATRIX.captured([[30.0]])", VALUE, "X has 30; with okl.Precomputed"),
     ("ON_MATRIX.transform(X)", VALUE, "X has 3 columns; with okl.Precomputed"),
     ("okl.PKAWV(ON_MATRIX).partial_fit([[-1.0]], [1.0])", VALUE, "X has -1; with okl.Precomputed"),
     (

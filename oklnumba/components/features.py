@@ -66,12 +66,11 @@ class Features(Transformer, Params):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the features of the rows of X, dense or sparse, (n, d): an array (n, size(d))."""
         self._checked_params()
-        X = as_rows(X)
-        self._check_points(X)
-        return self._write_rows(X)
+        return self._write_rows(self._as_points(X))
 
-    def _check_points(self, X: Any) -> None:
-        """Raise ValueError for rows that the map does not take, (n, d), maybe sparse."""
+    def _as_points(self, X: ArrayLike) -> Any:
+        """Return rows that the map takes, (n, d), dense or sparse; ValueError for others."""
+        return as_rows(X)
 
     @np.errstate(under="ignore")
     def _write_rows(self, X: Any) -> np.ndarray:
@@ -89,7 +88,7 @@ class Features(Transformer, Params):
 
     def captured(self, X: ArrayLike) -> np.ndarray:
         """Return |z(x)|^2 / k(x, x) of each row, the share of k(x, x) in the span, shape (n,)."""
-        return np.clip((self._write_rows(as_rows(X)) ** 2).sum(axis=1), 0.0, 1.0)
+        return np.clip((self._write_rows(self._as_points(X)) ** 2).sum(axis=1), 0.0, 1.0)
 
     def advice(self, X: np.ndarray) -> str | None:
         """Return what to change if the map does not suit the first inputs X, else None."""
@@ -330,8 +329,10 @@ class NystromFeatures(Features):
     _: KW_ONLY
     rank: int | None = count(None, least=1)
 
-    def _check_points(self, X: Any) -> None:
-        self.kernel._check_points(X)
+    def _as_points(self, X: ArrayLike) -> Any:
+        rows = as_rows(X)
+        self.kernel._check_points(rows)
+        return rows
 
     def _writer(self, d: int) -> tuple[Writer, int]:
         landmarks = np.ascontiguousarray(as_inputs(self.landmarks, name="landmarks"))

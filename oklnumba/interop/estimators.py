@@ -14,11 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from oklnumba.core import checks, inputs
+from oklnumba.core.params import find_parts
 from oklnumba.core.schema import Schema
 from oklnumba.hot.intervals import HALF_WIDTH, START, interval_rounds
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.wrapper import check_member
 from oklnumba.learners.intervals import Intervals
+from oklnumba.learners.lags import Lags
 from oklnumba.learners.self_tuning.learner import SelfTuning
 from oklnumba.protocol.class_scores import LOSSES, compute_probabilities
 from oklnumba.protocol.online_to_batch import OnlineToBatch
@@ -103,8 +105,7 @@ class OnlineEstimator(BaseEstimator):
         ordered = not checks.require_flag("shuffle", self.shuffle)
         if ordered:
             return X, y
-        refusal = self._clone_learner()._refuses_late
-        if refusal and refusal.name == "Lags":  # perhaps within the learner
+        if find_parts(Lags, self.learner):
             raise ValueError("Lags takes the last labels as inputs: pass shuffle=False")
         return shuffle(X, y, random_state=self.random_state)
 

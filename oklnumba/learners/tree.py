@@ -102,7 +102,7 @@ class Tree(Wrapper[TreeState]):
 
     @property
     def importance(self) -> Any:
-        """Of a tree there is none."""
+        """A tree has none."""
         raise AttributeError("a Tree has no importance: the learner of each leaf has its own")
 
     @property

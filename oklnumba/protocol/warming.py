@@ -116,8 +116,8 @@ def examples(learner: str | Learner) -> Iterator[Learner]:
 def _make_rows(learner: Params) -> np.ndarray:
     """Return made-up inputs of the width that a learner takes; of WIDTH where it takes any."""
     rng, width = np.random.default_rng(0), WIDTH
-    for kernel in find_parts(Precomputed, learner)[:1]:
-        return rng.integers(0, np.shape(kernel.K)[0], (ROWS, 1)).astype(float)
+    if kernels := find_parts(Precomputed, learner):
+        return rng.integers(0, np.shape(kernels[0].K)[0], (ROWS, 1)).astype(float)
     for name, value in learner.get_params(deep=True).items():
         if name.split("__")[-1] in ("landmarks", "center", "scales") and np.ndim(value) > 0:
             width = np.shape(value)[-1]

@@ -129,10 +129,17 @@ def _evaluate(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, weights: Wei
 
 def _with_dual(F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, w: np.ndarray) -> Weights:
     """Return weights for a smooth loss with their dual variables."""
-    slopes = np.empty(len(y))
-    loss_derivatives(loss.code, F @ w, y, slopes)
-    gradient = F.T @ slopes + 2.0 * lam * w
+    slopes, gradient = _differentiate(F, F @ w, y, lam, loss, w)
     return Weights(w, -slopes, float(gradient @ gradient) / (4.0 * lam), w)
+
+
+def _differentiate(
+    F: np.ndarray, fitted: np.ndarray, y: np.ndarray, lam: float, loss: Loss, w: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the slopes of a smooth loss at the forecasts F w, and the objective's gradient."""
+    slopes = np.empty(len(y))
+    loss_derivatives(loss.code, fitted, y, slopes)
+    return slopes, F.T @ slopes + 2.0 * lam * w
 
 
 def second_derivatives(loss: Loss, f: np.ndarray, y: np.ndarray, slope: np.ndarray) -> np.ndarray:
@@ -148,7 +155,7 @@ def _solve_newton(
     F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None
 ) -> Weights:
     """Minimise a smooth loss by Newton's method, in O(n r^2) a step; one that climbs is halved."""
-    w, least, slopes = np.zeros(F.shape[1]) if start is None else start, np.inf, np.empty(len(y))
+    w, least = np.zeros(F.shape[1]) if start is None else start, np.inf
     best, least_gap, step = w, np.inf, np.zeros(len(w))
     for _ in range(MOST_NEWTON):
         fitted = F @ (w + step)
@@ -157,8 +164,7 @@ def _solve_newton(
             step *= 0.5
             continue
         w, gained, least = w + step, least - value, value
-        loss_derivatives(loss.code, fitted, y, slopes)
-        gradient = F.T @ slopes + 2.0 * lam * w
+        slopes, gradient = _differentiate(F, fitted, y, lam, loss, w)
         gap = float(gradient @ gradient) / (4.0 * lam)
         if gap < least_gap:
             best, least_gap = w, gap
@@ -177,13 +183,11 @@ def _solve_primal(
     F: np.ndarray, y: np.ndarray, lam: float, loss: Loss, start: np.ndarray | None
 ) -> Weights:
     """Minimise a smooth loss over the weights."""
-    slopes = np.empty(len(y))
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
         fitted = F @ w
-        loss_derivatives(loss.code, fitted, y, slopes)
         value = float(loss.value(fitted, y).sum()) + lam * float(w @ w)
-        return value, F.T @ slopes + 2.0 * lam * w
+        return value, _differentiate(F, fitted, y, lam, loss, w)[1]
 
     start = np.zeros(F.shape[1]) if start is None else start
     w = scipy.optimize.minimize(
