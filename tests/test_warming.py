@@ -1,5 +1,7 @@
 """``okl.warm_up`` and ``oklnumba warm-up``: after them nothing is compiled."""
 
+import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
+from oklnumba.command import first_use
 from oklnumba.command.parser import main
 from oklnumba.hot.primitives import jit
 from oklnumba.protocol import warming
@@ -149,6 +152,56 @@ def test_after_it_no_learner_compiles_anything():
 def test_from_a_wheel_no_learner_compiles_anything():
     nowhere = {"NUMBA_CACHE_DIR": "/dev/null/none", "NUMBA_CACHE_LOCATOR_CLASSES": None}
     assert python(PLAY.replace("WARM", "False"), **nowhere)[0] == []
+
+
+# A second process fills the cache; then the loops that the first one still compiles.
+BESIDE = """
+import json, subprocess, sys
+import oklnumba as okl
+from oklnumba.command import first_use
+from oklnumba.hot.primitives.jit import LOOPS
+
+before = [first_use.needs_help(one) for one in (okl.OGD(), okl.Lags(okl.SelfTuning()))]
+subprocess.run([sys.executable, "-c", first_use.COMPILE_THE_REST], check=True)
+after = first_use.needs_help(okl.SelfTuning())
+okl.warm_up("SelfTuning")
+left = sorted(one.__name__ for one in LOOPS if one.stats.cache_misses)
+print(json.dumps([before, after, left]))
+"""
+
+
+@compiled
+@pytest.mark.slow
+def test_another_process_compiles_all_of_self_tuning_but_the_loop_of_its_members(tmp_path):
+    cores = first_use.count_cores() > 1
+    left = python(BESIDE, NUMBA_CACHE_DIR=str(tmp_path))
+    assert left == [[False, cores], False, ["kernel_diags", "space_rounds"]]
+
+
+@pytest.mark.parametrize("stop", [None, KeyboardInterrupt, OSError])
+def test_the_other_process_ends_with_the_first_round(monkeypatch, stop):
+    made, popen = [], subprocess.Popen
+    monkeypatch.setattr(first_use, "COMPILE_THE_REST", "import time; time.sleep(600)")
+    monkeypatch.setattr(first_use, "needs_help", lambda _: True)
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *given, **named: made.append(popen(*given, **named)) or made[0]
+    )
+    with pytest.raises(stop) if stop else nullcontext():
+        with first_use.compiling_beside(okl.SelfTuning()):
+            assert made[0].poll() is None
+            if stop:
+                raise stop
+    assert made[0].poll() is not None
+
+
+def test_without_another_process_this_one_compiles(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(first_use, "needs_help", lambda _: True)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with first_use.compiling_beside(okl.SelfTuning()):
+        pass
 
 
 def test_the_command_takes_names_and_calls(played, capsys):

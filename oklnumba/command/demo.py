@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 import oklnumba as okl
+from oklnumba.command.first_use import compiling_beside
 from oklnumba.data import datasets
 
 PICTURE = "oklnumba_demo.png"
@@ -17,7 +18,8 @@ def demo(args: argparse.Namespace) -> None:
     """See in half a minute what it does, on data that it brings."""
     data = datasets.load("magic04", scale=None, permute=0)
     learner = okl.SelfTuning()
-    run = okl.run(learner, data.X, data.y)
+    with compiling_beside(learner):
+        run = okl.run(learner, data.X, data.y)
     if run.interrupted:
         raise KeyboardInterrupt
     commonest = 100.0 * run.class_scores.commonest

@@ -11,6 +11,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
+from oklnumba.command.first_use import compiling_beside
 from oklnumba.core.files import find_target
 from oklnumba.core.inputs import FIRST_ROWS
 
@@ -65,7 +66,8 @@ def run(args: argparse.Namespace) -> None:
     lines, pieces = Lines(table.classes is not None), source.read_rounds(table, args.rows)
     record = "none" if table.classes is None else "all"
     with closing(pieces), print_warnings():
-        okl.warm_up(learner)  # times are without compilation
+        with compiling_beside(learner):
+            okl.warm_up(learner)  # times are without compilation
         run = okl.run(
             learner, lines.cut(pieces), labels=args.labels, record=record, progress=lines.show,
             checkpoint=args.checkpoint, batch=args.batch,
