@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
-from oklnumba.hot.primitives.factor import ROUND, Factor, PassWork, finish_pending
+from oklnumba.hot.primitives.factor import PassWork
 from oklnumba.hot.primitives.jit import PADDED, SPARSE, Integers, Mark
-from oklnumba.hot.primitives.udu import LANES, TILE, TOGETHER, Forgetting
+from oklnumba.hot.primitives.udu import LANES, TILE, TOGETHER
 
 ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 # Numbers between two arrays. If they are less than 256 bytes apart, LLVM's overlap check takes the
@@ -197,12 +197,6 @@ def make_pass_work(U: np.ndarray) -> PassWork:
     rounds = TOGETHER if U.shape[1] < LARGE_FACTOR else 4 * TOGETHER
     rows = aligned_zeros(2 * rounds + 1, U.shape[1])
     return PassWork(rows[:rounds], rows[rounds:-1], rows[-1], aligned_zeros(rounds))
-
-
-def settle(factor: Factor, forgetting: Forgetting, work: PassWork) -> None:
-    """Add the pending round, if there is one, to U and D."""
-    if factor.pending.columns[ROUND]:
-        finish_pending(factor, forgetting, work)
 
 
 def count_lines(cap: int) -> int:

@@ -14,6 +14,23 @@ a = 1 + z_t' A_{t-1}^-1 z_t. So z_t may enter A, which needs no label, before m 
 c_k += beta_k (y_t - sum_{i<=k} p_i c_i), beta of hot/primitives/udu.py. A discount g multiplies
 A_{t-1} and b_{t-1} before the round (Jacobsen and Cutkosky 2024): D <- max(g D, lam), while U and c
 stay. So forgetting moves no estimate A^-1 b, and does not undo the penalty.
+
+Rounds, awv_rounds:
+
+    add_rounds         p, beta and a of rounds that share a pass over U, which takes their z z'; of
+                       a single row that was forecast p is there, and waits with it (factor.py)
+    ridge_forecast     m;   the forecast is m, or m / a
+    ridge_learn        c takes y and beta
+    certify            from y, a and the forecast: loss, best function's loss, bound
+
+A forecast before the round, awv_forecasts:
+
+    solve_points       U takes a round that waits; p, which is kept for the coming round
+    find_shrinks       a
+    ridge_forecast     m;   the forecast is m, or m / a
+
+SelfTuning plays awv_rounds too, and only it uses NaN labels, of rows that are forecast among others
+that are learned (``learns``), and fewer ``compared`` columns than r.
 """
 
 from typing import Annotated, NamedTuple
@@ -78,7 +95,7 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out, certifica
 
     Z : (n, >= r); Y : (n, K), NaN in rows that are only forecast. A needs no labels, so T rounds
     that share a pass enter it together; c learns them one by one. Any T gives the same bits.
-    ``growth`` is only read if compared = r.
+    ``out.growth`` is the caller's if compared = r: zeros of PKAWV; else it is written here.
     """
     t, r, compared = stretch.first, stretch.r, stretch.compared
     while t < stretch.stop:
@@ -114,11 +131,11 @@ def measure_growth(y, m, a, p, beta, c, compared, r):
     That loss is (y - m)^2 / a. Without these columns m lacks their p_j c_j, and a their factors
     a' / a of udu.py: a / a' = 1 - p beta.
     """
-    first_m, first_a = m, a
+    m_before, a_before = m, a
     for j in range(compared, r):
-        first_m -= p[j] * c[j]
-        first_a *= 1.0 - p[j] * beta[j]
-    return (y - m) * (y - m) / a - (y - first_m) * (y - first_m) / first_a
+        m_before -= p[j] * c[j]
+        a_before *= 1.0 - p[j] * beta[j]
+    return (y - m) * (y - m) / a - (y - m_before) * (y - m_before) / a_before
 
 
 @exact

@@ -35,7 +35,7 @@ rounds is played in two passes, and a single round in these steps, by nystrom_aw
                        if x_t joins: find_distance: rho; extend_span, if rho > 0: R, and q_t gets
                        the entry rho, less a nugget; keep_point, in either case: atom and KORS.
     append_past        adds the rounds to the past, but none from the last atom of max_size on
-    find_directions    f_s, border and gains of all that joined off the span, together
+    write_borders    f_s, border and gains of all that joined off the span, together
     play_stretches     border_factor: A and b grow, where the span grew; what that takes off the
                        best function's loss goes to out.growth; awv_rounds: AWV on q_t
     certify            from y_t, a and growth: loss, best function's loss, bound (hot/awv.py)
@@ -50,7 +50,7 @@ A forecast before the round, nystrom_awv_forecasts, has the round's coin, which 
 
 Atoms, R, C of KORS (C'b = S k in dictionary.py), the past and U outgrow the caches. So rounds of
 wide inputs share passes, with the same bits: every PASS_ROWS rounds sample_point finds the entries
-of k, q and b for the atoms so far, and in each round those for atoms that joined since.
+of k, q and KORS's b for the atoms so far, and in each round those for atoms that joined since.
 
 In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.py.
 """
@@ -128,7 +128,7 @@ class NystromAWVState(NamedTuple):
 
 
 class Directions(NamedTuple):
-    """Up to G new directions of a block: what find_directions reads and writes."""
+    """Up to G new directions of a block: what write_borders reads and writes."""
 
     rounds: Integers  # (G,): the rows of X and Z that add them
     played: Integers  # (G,): past rounds
@@ -180,7 +180,8 @@ class Model(NamedTuple):
 def sample_point(X, t, first, space):
     """Write k, q and b of KORS of x_t, and the probability that it joins; return their row.
 
-    From round ``first`` on, rows_together(X) rounds share a pass over the atoms, R and C.
+    From round ``first`` on, rows_together(X) rounds share a pass over the atoms, R and C: 1 if rows
+    are narrow (``WIDE`` of rows.py); then ``at`` is 0, and solve_rest is the whole solve.
     """
     kernel, joining, dictionary = space.kernel, space.joining, space.dictionary
     points, known = space.points, space.points.known
@@ -218,9 +219,9 @@ def sample_rounds(X, first, coins, was_forecast, space, sampled):
     """
     dictionary, points, directions = space.dictionary, space.points, space.directions
     counts, max_size, cap = dictionary.counts, space.max_size, points.Q.shape[1]
-    sampled.ranks[first], growths = counts[RANK], 0
+    sampled.ranks[first], added = counts[RANK], 0
     for t in range(first, X.shape[0]):
-        if growths == directions.rhos.shape[0]:
+        if added == directions.rhos.shape[0]:
             return t, DONE
         played = counts[PAST] + t - first
         lacks_room = counts[ATOMS] == cap or played == directions.weights.shape[0]
@@ -234,10 +235,10 @@ def sample_rounds(X, first, coins, was_forecast, space, sampled):
             k_tt = kernel_diag(space.kernel, x)
             rho = find_distance(q, k_tt, space)
             if rho > 0.0:  # first, for the direction takes the number of the coming atom
-                directions.rounds[growths], directions.played[growths] = t, played
-                directions.rhos[growths] = rho
+                directions.rounds[added], directions.played[added] = t, played
+                directions.rhos[added] = rho
                 extend_span(dictionary, q, rho, k_tt)
-                growths += 1
+                added += 1
             if not keep_point(space.joining, dictionary, x, k_tt, probability, points.B[at]):
                 return t, NOT_POSITIVE
         copy_row(q, sampled.Z[t], counts[RANK])
@@ -247,7 +248,10 @@ def sample_rounds(X, first, coins, was_forecast, space, sampled):
 
 @hot
 def append_past(X, Y, first, stop, sampled, space):
-    """Add the rounds of sample_rounds to the past, but none from the last atom on."""
+    """Add the rounds of sample_rounds to the past, but none from the last atom on.
+
+    Their labels too, before they are forecast: write_borders reads only those before ``played``.
+    """
     past, counts = space.past, space.dictionary.counts
     while stop > first and sampled.sizes[stop - 1] >= space.max_size:
         stop -= 1
@@ -261,7 +265,7 @@ def append_past(X, Y, first, stop, sampled, space):
 
 
 @hot_apart
-def find_directions(X, Z, count, rank, space):
+def write_borders(X, Z, count, rank, space):
     """Write f_s of all past rounds to Phi, and the sums, for ``count`` directions from ``rank`` on.
 
     X, Z : inputs and coordinates. PASS_ROWS directions take one pass over the past.
@@ -333,17 +337,17 @@ def border_factor(model, border, gains, lowered, rank):
 @hot
 def play_stretches(Y, first, end, directions, sampled, model, out, certificate):
     """Play AWV on the rounds of sample_rounds, and certify them; a border where the span grows."""
-    ranks, growths, t = sampled.ranks, 0, first
+    ranks, added, t = sampled.ranks, 0, first
     while t < end:
         old, rank, stop = ranks[t], ranks[t + 1], t + 1
         while stop < end and ranks[stop + 1] == rank:
             stop += 1
         out.growth[t:stop] = 0.0
         if rank > old:
-            border, gains = directions.borders[growths], directions.gains[growths]
+            border, gains = directions.borders[added], directions.gains[added]
             if not border_factor(model, border, gains, out.growth[t], old):
                 return t, NOT_POSITIVE
-            growths += 1
+            added += 1
         for s in range(t, stop):
             r = pad(sampled.Z[s], rank)  # zeros behind q_s, up to whole vectors
         stretch = Stretch(t, stop, r, r)  # certificates compare all columns
@@ -367,7 +371,7 @@ def nystrom_awv_rounds(X, Y, first, coins, was_forecast, space, sampled, model, 
         stop, sampling_status = sample_rounds(X, first, coins, was_forecast, space, sampled)
         append_past(X, Y, first, stop, sampled, space)
         rank = sampled.ranks[first]
-        find_directions(X, sampled.Z, sampled.ranks[stop] - rank, rank, space)
+        write_borders(X, sampled.Z, sampled.ranks[stop] - rank, rank, space)
         played, status = play_stretches(
             Y, first, stop, space.directions, sampled, model, out, certificate
         )  # fmt: skip
@@ -394,7 +398,7 @@ def borrow_direction(X, t, at, space, model):
     if not rho > 0.0:
         return rank
     directions.rounds[0], directions.played[0], directions.rhos[0] = 0, counts[PAST], rho
-    find_directions(X[t : t + 1], Q[at : at + 1], 1, rank, space)
+    write_borders(X[t : t + 1], Q[at : at + 1], 1, rank, space)
     gains = directions.gains[0]
     if not border_factor(model, directions.borders[0], gains, gains, rank):
         return rank
@@ -404,7 +408,7 @@ def borrow_direction(X, t, at, space, model):
 
 @hot
 def return_direction(factor, lam, rank):
-    """Make the borrowed column of A that of lam I again, for passes over whole vectors read it."""
+    """Reset the borrowed column of A to that of lam I, for passes over whole vectors read it."""
     factor.pending.columns[POINT] = 0  # its p is by another U
     factor.U[:rank, rank] = 0.0
     factor.inv_d[rank] = 1.0 / lam

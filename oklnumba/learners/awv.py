@@ -2,6 +2,9 @@
 
 After Jezequel, Gaillard and Rudi 2019, "Efficient online learning with kernels for adversarial
 large scale problems" (pkawv below).
+
+On all of it KernelAWV and KernelRidge, whose loops are in hot/kernel_awv.py. In a subspace, on
+FeatureFactor and FeatureRidge, PKAWV and the linear forecasters; the loops are in hot/awv.py.
 """
 
 from collections.abc import Callable
@@ -19,7 +22,6 @@ from oklnumba.core.arrays import (
     aligned_zeros,
     make_pass_work,
     round_up_to_vector,
-    settle,
 )
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
@@ -30,7 +32,7 @@ from oklnumba.hot.kernel_awv import (
     kernel_awv_rounds,
     kernel_awv_rows,
 )
-from oklnumba.hot.primitives.factor import PassWork
+from oklnumba.hot.primitives.factor import PassWork, finish_pending
 from oklnumba.hot.primitives.jit import ATOMS, NOT_FINITE, NOT_POSITIVE, enter
 from oklnumba.hot.primitives.linalg import solve_upper
 from oklnumba.hot.primitives.udu import NO_DISCOUNT, Forgetting
@@ -74,8 +76,8 @@ def make_forgetting(discount: float, lam: float) -> Forgetting:
     return NO_DISCOUNT if discount == 1.0 else Forgetting(discount, 1.0 / discount, 1.0 / lam)
 
 
-def name_space(learner: Learner, space: str) -> Facts:
-    """Return the space of a certificate, with the discount where there is one."""
+def describe_space(learner: Learner, space: str) -> Facts:
+    """Return the facts that name the space of a certificate, with the discount if there is one."""
     discount = learner._hyper.discount
     return Facts(space if discount == 1.0 else f"{space}, rounds discounted by {discount:g}")
 
@@ -258,7 +260,7 @@ class FeatureFactor(Learner[FactorT, PassWork]):
         self._forgetting = make_forgetting(discount, lam)
 
     def _settle(self) -> None:
-        settle(self._state.factor, self._forgetting, self._work)
+        finish_pending(self._state.factor, self._forgetting, self._work)
 
     def _label_scales(self) -> np.ndarray | list[float]:
         """Return the scale of each output's forecasts."""
@@ -285,7 +287,10 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         self._results = make_results(BLOCK_ROWS, self._outputs)
 
     def _arguments(self, trace: Trace) -> tuple:
-        """Return what both loops take after features and labels; a forecast all but the last."""
+        """Return what both loops take after features and labels; for a forecast, drop the last.
+
+        Those of single rounds are made once: their trace and all arrays stay the same.
+        """
         is_single = trace is self._single.trace
         if is_single and self._single_arguments is not None:
             return self._single_arguments
@@ -395,7 +400,7 @@ class PKAWV(FeatureRidge[loops.FeatureState]):
         return self._hyper.features
 
     def _facts(self) -> Facts:
-        return name_space(self, f"the {self._r} {self._hyper.features.kind}")
+        return describe_space(self, f"the {self._r} {self._hyper.features.kind}")
 
 
 class LinearAWV(Game[loops.FeatureState, PassWork], FeatureRidge[loops.FeatureState]):
@@ -436,7 +441,7 @@ class LinearAWV(Game[loops.FeatureState, PassWork], FeatureRidge[loops.FeatureSt
         self._start_forecaster(self._forecaster)
 
     def _facts(self) -> Facts:
-        return name_space(self, f"the linear functions of {self.size} inputs")
+        return describe_space(self, f"the linear functions of {self.size} inputs")
 
     @property
     def w(self) -> np.ndarray:

@@ -13,7 +13,7 @@ from oklnumba.core.params import KW_ONLY, choice, clone, count, discount_factor,
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
-from oklnumba.learners.awv import FORECASTERS, TOTALS, FeatureRidge, name_space
+from oklnumba.learners.awv import FORECASTERS, TOTALS, FeatureRidge, describe_space
 from oklnumba.learners.base.engine import Facts, Trace
 
 PAST, DEGREE = range(2)  # entries of the counts: rounds in ``past``, and the degree
@@ -96,7 +96,9 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         self._counts[DEGREE] = degree
 
     def _facts(self) -> Facts:
-        return name_space(self, f"the {self._r} Taylor features of degree {self._counts[DEGREE]}")
+        return describe_space(
+            self, f"the {self._r} Taylor features of degree {self._counts[DEGREE]}"
+        )
 
     def _may_grow(self) -> bool:
         d, degree = self._lengths["d"], int(self._counts[DEGREE]) + 1

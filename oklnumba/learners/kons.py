@@ -60,12 +60,12 @@ class _KernelForm(
 ):
     """KONS in kernel form: coefficients on all atoms, a factor over the rounds in the inverse.
 
-    A subclass has ``_learn(X, y, trace)``, which plays some of the rounds, and returns how many and
-    the status of the compiled loop.
+    A subclass has ``_play_some(X, y, trace)``, which plays some of the rounds, and returns how many
+    and the status of the compiled loop.
     """
 
     _layout = loops.KernelFormState
-    # Most rows that _play gets; _learn takes BLOCK of them, from LARGE rows on LARGE_BLOCK.
+    # Most rows that _play gets; _play_some takes BLOCK of them, from LARGE rows on LARGE_BLOCK.
     _traits = Traits(run_rows=LARGE_BLOCK, block_rows=LARGE_BLOCK)
     _FACTORED, _INSTEAD = loops.IN_A, "use SketchedKONS with a small gamma, or ProsNKONS"
 
@@ -109,13 +109,13 @@ class _KernelForm(
             return np.full(n, self._eta)
         return self._eta / np.sqrt(np.arange(self._played + 1.0, self._played + n + 1.0))
 
-    def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+    def _play_some(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         raise NotImplementedError
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         start, n = 0, len(X)
         while start < n and not self.stopped:
-            played, status = self._learn(X[start:], y[start:], trace.rows(start, n))
+            played, status = self._play_some(X[start:], y[start:], trace.rows(start, n))
             # STOPPED ends the learning, not the run: the rows that are left are forecast below.
             self._counts[loops.ENDED] = status == STOPPED
             self._count_rounds(played, played, DONE if status == STOPPED else status)
@@ -191,7 +191,7 @@ class KONS(_KernelForm):
     (0.057, 500)
     """
 
-    def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+    def _play_some(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         self._reserve_ahead()
         m, r = int(self._counts[ATOMS]), int(self._counts[loops.IN_A])
         n = min(len(X), BLOCK if r < LARGE else LARGE_BLOCK)
@@ -286,7 +286,7 @@ class SketchedKONS(_KernelForm):
     def _make_work(self, state: loops.KernelFormState, rooms: dict[int, int]) -> loops.Work:
         return loops.Work(*aligned_zeros(4, max(rooms.values())))
 
-    def _learn(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
+    def _play_some(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> tuple[int, int]:
         n, loop = len(X), enter(loops.sketched_kons_rounds)
         kors_coins, coins = self._kors_coins.take(n), self._coins.take(n)
         if self._hyper.sampling == "shared":

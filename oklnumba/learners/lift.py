@@ -8,7 +8,7 @@ from oklnumba.components.features import FeatureRows, Features, check_features
 from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, required
-from oklnumba.learners.awv import LinearAWV, name_space
+from oklnumba.learners.awv import LinearAWV, describe_space
 from oklnumba.learners.base.engine import Facts, Trace
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.linear import Game
@@ -69,7 +69,7 @@ class WithFeatures(Wrapper):
     def _facts(self) -> Facts:
         if not isinstance(self._inner, LinearAWV):
             return Facts()
-        return name_space(self._hyper.learner, f"the {self.size} {self._hyper.features.kind}")
+        return describe_space(self._hyper.learner, f"the {self.size} {self._hyper.features.kind}")
 
     def _start(self, d: int) -> None:
         write, r = self._hyper.features._writer(d)

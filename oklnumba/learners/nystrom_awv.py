@@ -22,13 +22,14 @@ from oklnumba.core.params import (
 from oklnumba.hot import nystrom_awv as loops
 from oklnumba.hot.awv import LARGEST
 from oklnumba.hot.primitives.dictionary import NUGGET, Points
+from oklnumba.hot.primitives.factor import finish_pending
 from oklnumba.hot.primitives.jit import ATOMS, enter
 from oklnumba.hot.primitives.rows import PASS_ROWS
 from oklnumba.learners import awv
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
 from oklnumba.learners.base.sampled_span import SampledSpan
 
-BORDERS = 120  # most growths of the span in one sample_rounds, before AWV plays its rounds
+MOST_DIRECTIONS = 120  # of one sample_rounds, before AWV plays its rounds
 
 
 class Work(NamedTuple):
@@ -119,7 +120,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
     def _facts(self) -> Facts:
         span = f"the span of the {self.size} atoms of the dictionary, to a nugget of {NUGGET:g}"
-        return awv.name_space(self, span)
+        return awv.describe_space(self, span)
 
     def _choose_room(self, axis: int, least: int) -> int:
         if axis == loops.PAST:
@@ -131,10 +132,10 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
     def _make_work(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> Work:
         cap, max_size = rooms[ATOMS], float(self._hyper.max_size or np.inf)
         points = Points(np.zeros(3, dtype=np.int64), *aligned_zeros(3, PASS_ROWS, cap))
-        rounds, played = np.zeros((2, BORDERS), dtype=np.int64)
+        rounds, played = np.zeros((2, MOST_DIRECTIONS), dtype=np.int64)
         directions = loops.Directions(
-            rounds, played, np.zeros(BORDERS), aligned_zeros(BORDERS, cap),
-            gains=np.zeros((BORDERS, self._outputs)),
+            rounds, played, np.zeros(MOST_DIRECTIONS), aligned_zeros(MOST_DIRECTIONS, cap),
+            gains=np.zeros((MOST_DIRECTIONS, self._outputs)),
             points=aligned_zeros(PASS_ROWS, len(state.dictionary.atoms)),
             columns=aligned_zeros(PASS_ROWS, rooms[loops.PAST]),
             weights=aligned_zeros(rooms[loops.PAST]),
@@ -184,7 +185,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
     def _settle(self) -> None:
         model = self._work.model
-        arrays.settle(model.factor, model.forgetting, model.work)
+        finish_pending(model.factor, model.forgetting, model.work)
 
     def _matrices(self) -> list[Part]:
         self._settle()

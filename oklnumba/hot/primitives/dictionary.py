@@ -319,9 +319,9 @@ def last_coordinate(rho, k_xx):
 
 @hot
 def extend_span(dictionary, q, rho, k_xx):
-    """Add the point that joins next, with coordinates q, at distance rho from the span, to it.
+    """Add to the span the point that joins next, at distance rho from it.
 
-    q gets its new entry too.
+    q : its coordinates; they get the new entry too.
     """
     counts, R = dictionary.counts, dictionary.R
     rank = counts[RANK]

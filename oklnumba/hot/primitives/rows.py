@@ -67,7 +67,7 @@ def accumulate(kind, x, first, last, atoms, start, m, out):
 
 @exact_wide
 def accumulate_four(kind, X, i, first, last, atoms, start, m, out, at):
-    """Do it for four rows of X from row i on and the inputs first to last - 1, fours of them."""
+    """Do it for rows i to i + 3 of X and the inputs first to last - 1, a multiple of four."""
     a, b, c, e = out[at, start:m], out[at + 1, start:m], out[at + 2, start:m], out[at + 3, start:m]
     w, x, y, z = X[i], X[i + 1], X[i + 2], X[i + 3]
     if first == 0:

@@ -140,7 +140,7 @@ def learn_pivot(p, a, inv_d, forgetting):
 
 @exact
 def learn_triangle(z, beta, k, a, triangle, forgetting):
-    """Take one round through the triangle that read_triangle returned. Returns a and the triangle.
+    """Apply one round to the triangle that read_triangle returned. Returns a and the triangle.
 
     z, beta : (cap,), whose entries k to k + 3 are written.
     """
@@ -169,7 +169,7 @@ def learn_triangle(z, beta, k, a, triangle, forgetting):
 
 @exact
 def solve_triangle(triangle, z, k):
-    """Take one round through the triangle without learning. z : (cap,), in place."""
+    """Apply one round to the triangle without learning. z : (cap,), in place."""
     (u01, u02, u03, u12, u13, u23), (p0, p1, p2, p3) = triangle[1], four(z, k)
     p1 -= p0 * u01
     p2 -= p0 * u02
@@ -298,12 +298,12 @@ def solve_three_wide(rows, rounds, n):
 
 
 @exact_apart
-def learn_and_solve_columns(rows, first, p, beta, z, q, n):
-    """Take the round ``first`` through n columns of four rows, then z without learning."""
+def learn_and_solve_columns(rows, waiting, p, beta, z, q, n):
+    """Apply the round ``waiting`` to n columns of four rows, then solve for z."""
     u0, u1, u2, u3 = rows
     for j in range(n):
         u = u0[j], u1[j], u2[j], u3[j]
-        u, first[j] = learn_column(u, first[j], p, beta)
+        u, waiting[j] = learn_column(u, waiting[j], p, beta)
         z[j] = solve_column(u, z[j], q)
         u0[j], u1[j], u2[j], u3[j] = u
 
@@ -321,19 +321,19 @@ def write_betas(p, inv_d, forgetting, beta, r):
 
 
 @exact_apart
-def factor_and_solve(U, inv_d, forgetting, first, beta, z, r):
-    """Add the round ``first`` to the factor, then turn z into U^-T z, in one pass over U.
+def factor_and_solve(U, inv_d, forgetting, waiting, beta, z, r):
+    """Add the round ``waiting`` to the factor, then turn z into U^-T z, in one pass over U.
 
-    first : (cap,), replaced by its p; beta : (cap,), written.
+    waiting : (cap,), replaced by its p; beta : (cap,), written.
     """
     a = 1.0
     for k in range(0, r, TILE):
         i = k + TILE
-        a, triangle = learn_triangle(first, beta, k, a, read_triangle(U, inv_d, k), forgetting)
+        a, triangle = learn_triangle(waiting, beta, k, a, read_triangle(U, inv_d, k), forgetting)
         write_triangle(U, inv_d, k, triangle)
         solve_triangle(triangle, z, k)
-        p, b, q = four(first, k), four(beta, k), four(z, k)
-        learn_and_solve_columns(rows_after(U, k, r), first[i:r], p, b, z[i:r], q, r - i)
+        p, b, q = four(waiting, k), four(beta, k), four(z, k)
+        learn_and_solve_columns(rows_after(U, k, r), waiting[i:r], p, b, z[i:r], q, r - i)
 
 
 @exact_apart

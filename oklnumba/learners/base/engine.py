@@ -14,13 +14,13 @@ and, where needed, ``_check_params`` (several hyper-parameters together), ``_tra
 Who calls ``_play``, and what it calls:
 
     okl.run, partial_fit    _play_rows: any number of rows, in blocks
-    learn_one               the row in the buffers of single.py, which the next round overwrites
-    another learner         _play_inside, and _forecast_inside for its forecasts; no other method
+    learn_one               one row, mostly in the buffers of single.py, which the next overwrites
+    another learner         _play_inside, and _forecast_inside for its forecasts
         _play               _play_loop, where a loop asks for room: makes it, and counts the rounds
-                            _count_rounds, where none does
+                            _count_rounds, where none does; or it adds to ``_played`` itself
 
-``predict_one`` and then ``learn_one`` compute features and the like once: ``_forecast`` notes that
-it computed them, ``_note_forecast``, and ``_play`` asks whether it did, ``_take_forecast``.
+``predict_one`` and then ``learn_one`` of a row in these buffers compute features and the like once:
+``_forecast`` notes that it did, ``_note_forecast``, and ``_play`` asks whether, ``_take_forecast``.
 """
 
 import copy
@@ -96,7 +96,7 @@ class Engine(State[StateT, WorkT], Params):
     _outputs = 1  # labels per round
     _played = 0
     _learned_late = False  # whether a label came after later forecasts: no bound is about that
-    _expected = 0  # rounds after this call, with those that the caller says will come
+    _expected = 0  # all rounds at the end of this call, or of those that the caller says will come
     _notes = 0  # type: Any  # how many numbers ``_forecast`` notes of a row whose label comes late
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = NO_SINGLE  # buffers of single rounds

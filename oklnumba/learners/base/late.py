@@ -31,7 +31,10 @@ class Asked:
 
     @classmethod
     def read(cls, known: Any, refuses: Refusal | None, issuer: Refusal | None) -> "Asked":
-        """Return ``known`` so: who ``refuses`` takes none, an ``issuer`` only what it returned."""
+        """Return ``known`` in this form.
+
+        refuses : who takes none; issuer : who takes only what it returned.
+        """
         if refuses:
             refuse("known", known, f"None: {refuses.name} needs each label at once")
         if isinstance(known, Asked):

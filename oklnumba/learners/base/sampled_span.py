@@ -1,4 +1,4 @@
-"""The base of learners on the span of a dictionary that KORS samples."""
+"""The base of learners on the span of a dictionary that KORS, ALD or coins alone choose."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -34,12 +34,12 @@ class SampledSpan(Learner[SpanT, WorkT]):
             why = f"sampler={sampler!r} does not use it; leave it out, or take sampler='kors'"
             self._refuse_unused(why, *unused)
 
-    def _start_sampling(self, ridge: float) -> JoiningRule:
+    def _start_sampling(self, pivot: float) -> JoiningRule:
         """Take the kernel and coins; return the rule by which points join.
 
-        ridge : A = ridge I in a new direction.
+        pivot : of A in a direction without rounds.
         """
-        p, self._ridge = self._hyper, ridge
+        p, self._new_pivot = self._hyper, pivot
         self._kernel, self._coins = p.kernel._code(), Coins(p.seed)
         uniform = 0.0 if _asks_kors(p.sampler) else 1.0 if p.sampler == "ald" else p.sampler
         return JoiningRule(p.mu, p.beta, p.eps, uniform, p.sampler == "kors_listed")
@@ -53,20 +53,20 @@ class SampledSpan(Learner[SpanT, WorkT]):
         state, old = super()._grow(rooms), self._rooms[ATOMS]
         if rooms[ATOMS] > old:
             np.fill_diagonal(state.factor.U[old:, old:], 1.0)
-            state.factor.inv_d[old:] = 1.0 / self._ridge
+            state.factor.inv_d[old:] = 1.0 / self._new_pivot
         return state
 
     def _measure_span(self, name: str, scales: Iterable[float]) -> list[Part]:
         """Return the parts of A, the kernel matrix and KORS; scales : of each output's labels."""
         rank, p = int(self._counts[RANK]), self._hyper
-        factor, space = self._state.factor, self._state.dictionary
+        factor, dictionary = self._state.factor, self._state.dictionary
         matrix = Factored(factor.U, rank, 1.0 / factor.inv_d[:rank])
-        atoms = space.atoms[:, : self.size].T
+        atoms = dictionary.atoms[:, : self.size].T
         ws = [matrix.half_solve(c) for c in np.atleast_2d(factor.c)]
         parts = [
             measure_part(name, matrix, ws, scales),
-            measure_span(p.kernel, atoms[space.span[:rank]], space.R, ws, scales),
+            measure_span(p.kernel, atoms[dictionary.span[:rank]], dictionary.R, ws, scales),
         ]
         if _asks_kors(p.sampler):
-            parts.append(measure_part("the matrix of KORS", Factored(space.kors, self.size)))
+            parts.append(measure_part("the matrix of KORS", Factored(dictionary.kors, self.size)))
         return parts

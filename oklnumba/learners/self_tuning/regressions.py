@@ -6,9 +6,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from oklnumba.core.arrays import aligned_zeros, make_pass_work, settle, unpack
+from oklnumba.core.arrays import aligned_zeros, make_pass_work, unpack
 from oklnumba.core.health import Factored, Part, measure_part
-from oklnumba.hot.primitives.factor import ROUND, Factor, Pending
+from oklnumba.hot.primitives.factor import ROUND, Factor, Pending, finish_pending
 from oklnumba.hot.primitives.udu import TOGETHER, Forgetting
 from oklnumba.hot.tuned import space as loops
 from oklnumba.learners.self_tuning.settings import Ridge
@@ -80,7 +80,7 @@ def settle_regressions(regressions: loops.Regressions) -> None:
         pending = Pending(*[a[at] for a in regressions.pending])
         factor = Factor(regressions.U[at], regressions.inv_d[at], regressions.c[at], pending)
         forgetting = Forgetting(*regressions.forgetting[at[1]].tolist())
-        settle(factor, forgetting, make_pass_work(factor.U))
+        finish_pending(factor, forgetting, make_pass_work(factor.U))
 
 
 def measure_regressions(
