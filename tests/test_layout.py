@@ -1,6 +1,7 @@
 """Rules of the house: which rooms import which, how long things are, where code is compiled."""
 
 import ast
+import functools
 import inspect
 import os
 import re
@@ -58,6 +59,7 @@ MANY_ARGUMENTS = {
 }
 
 
+@functools.cache
 def imports(name):
     """Return the files of the package that a file imports, and where."""
     found = []
@@ -127,6 +129,7 @@ def test_length_of_files_and_bodies_and_number_of_arguments():
     assert not too_long
 
 
+@functools.cache
 def functions(name):
     """Return every function of a file."""
     return [node for node in ast.walk(tree(FILES[name])) if isinstance(node, ast.FunctionDef)]

@@ -217,14 +217,14 @@ def test_every_kind_of_file_is_the_same_run(capsys, folder, tmp_path):
 
 def test_texts_are_encoded_and_columns_dropped(capsys, folder, table):
     how = ["--label", "signs", "--drop", "text,bool,zeroone,number", "--encode", "three"]
-    out = said(capsys, "run", table, *how, "--set", "seed=3")
-    assert "learner   SelfTuning(budget=300, seed=3, " in out and "\nleader    " in out
+    out = said(capsys, "run", table, *how, "--set", "seed=3", "--set", "budget=20")
+    assert "learner   SelfTuning(budget=20, seed=3, " in out and "\nleader    " in out
     assert "1500 rows, 6 columns" in out and "bool" not in out
     data = okl.stream(table, label="signs", drop=how[3].split(","), encode=["three"])
-    expected = okl.run(okl.SelfTuning(seed=3), data)
+    expected = okl.run(okl.SelfTuning(budget=20, seed=3), data)
     assert data.columns[-3:] == ("three_a", "three_b", "three_c")
     assert f"({int(expected.mistakes.sum())})" in out
-    assert "SelfTuning" in said(capsys, "compare", table, *how, "--learner", "SelfTuning")
+    assert "LinearAWV" in said(capsys, "compare", table, *how, *FAST)
     some = said(capsys, "run", str(folder / "xy.npz"), "--drop", "x1", *FAST)
     kept = said(capsys, "run", str(folder / "xy.npz"), "--columns", "x0,x2", *FAST)
     assert re.findall("mistakes .*", some) == re.findall("mistakes .*", kept)

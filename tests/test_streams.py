@@ -318,10 +318,10 @@ PLACES = {
 
 
 @pytest.mark.parametrize(
-    "row, bad",
-    [(9, "text,2"), (100_200, "text,2"), (300_000, "text,2"), (100_200, "1,text")],
+    "name, row, bad",
+    [(name, row, "text,2") for name in PLACES for row in (9, 100_200, 300_000)]
+    + [("points.csv", 100_200, "1,text")],
 )
-@pytest.mark.parametrize("name", PLACES)
 def test_messages_name_the_row_of_the_file(name, row, bad, tmp_path):
     lines = ["1,2"] * (row + 9)
     lines[row] = bad
