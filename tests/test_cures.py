@@ -16,16 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba.command.parser import main
 
-pytest.importorskip("pyarrow")
-pl = pytest.importorskip("polars")
-sparse = pytest.importorskip("scipy.sparse")
-pytest.importorskip("river")
 MODULES = (
     "bz2 glob gzip lzma os pickle pyarrow pyarrow.feather shutil river.compose river.preprocessing "
     "river.linear_model river.stats"
@@ -579,9 +576,8 @@ def test_the_largest_integer_may_be_a_class():
 
 
 def test_names_may_be_a_series_of_polars(tmp_path):
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({"a": [1.0, 2.0], "b": ["p", "q"], "c": [0.0, 1.0], "y": [1.0, 2.0]})
-    data = okl.stream(frame, label="y", drop=polars.Series(["b"]))
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": ["p", "q"], "c": [0.0, 1.0], "y": [1.0, 2.0]})
+    data = okl.stream(frame, label="y", drop=pl.Series(["b"]))
     assert data.columns == ("a", "c")
 
 

@@ -11,6 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,11 +25,6 @@ from oklnumba.command.parser import main
 from oklnumba.core import inputs
 from oklnumba.core.params import clone
 from tests.checks import raises, refused
-
-pa = pytest.importorskip("pyarrow")
-import pyarrow.csv  # noqa: E402
-import pyarrow.feather  # noqa: E402
-import pyarrow.parquet  # noqa: E402
 
 DAY = datetime.date(2026, 1, 1)
 VALUES = {  # of encoded columns, by type

@@ -12,6 +12,8 @@ from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import oklnumba as okl
@@ -192,15 +194,13 @@ def test_the_table_is_that_of_the_run(capsys, table, folder, label):
 
 
 def test_every_kind_of_file_is_the_same_run(capsys, folder, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pa = pytest.importorskip("pyarrow")
     archive = np.load(folder / "xy.npz")
     columns = dict(zip(("x0", "x1", "x2"), archive["X"].T, strict=True))
     made = pa.table(columns | {"y": archive["y"]})
     (tmp_path / "several").mkdir()
     for k in range(2):
         part = made.slice(k * 700, 700 if k == 0 else N)
-        parquet.write_table(part, tmp_path / "several" / f"{k}.parquet")
+        pyarrow.parquet.write_table(part, tmp_path / "several" / f"{k}.parquet")
     found = []
     for path in (folder / "xy.npz", folder / "xy.svm", tmp_path / "several"):
         label = [] if path.parent == folder else ["--label", "y"]
@@ -497,22 +497,6 @@ def command(*argv, **keywords):
         [sys.executable, "-m", "oklnumba", *argv],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **keywords,
     )  # fmt: skip
-
-
-def test_help_loads_little():
-    code = """if True:
-        import sys
-        from oklnumba.command.parser import main
-        try:
-            main(["--help"])
-        except SystemExit as end:
-            assert end.code == 0
-        loaded = {name.split(".")[0] for name in sys.modules}
-        assert not loaded & {"pandas", "sklearn", "pyarrow", "matplotlib"}, loaded
-    """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "compare" in done.stdout
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from tests import battery
 from tests.battery import contents, in_pieces, make
 from tests.checks import raises
 
-
 N = 150  # more than two blocks
 stream, plain = partial(battery.stream, n=N), partial(battery.plain, n=N)
 

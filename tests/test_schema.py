@@ -11,6 +11,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
@@ -20,11 +24,6 @@ from oklnumba.command.parser import main
 from oklnumba.core.params import clone
 from tests import battery
 from tests.checks import in_child, refused
-
-pa = pytest.importorskip("pyarrow")
-import pyarrow.csv  # noqa: E402
-import pyarrow.feather  # noqa: E402
-import pyarrow.parquet  # noqa: E402
 
 RNG = np.random.default_rng(0)
 EFFECT = {"Bern": 0.0, "Bonn": -2.0, "Oslo": 1.0, "Rome": 3.0}

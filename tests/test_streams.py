@@ -8,22 +8,20 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.datasets import dump_svmlight_file
 
 import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.core import checks, inputs, schema
 from tests.battery import assert_same_run
 from tests.checks import raises, refused
-
-pa = pytest.importorskip("pyarrow")
-pytest.importorskip("sklearn")
-import pyarrow.csv  # noqa: E402
-import pyarrow.dataset  # noqa: E402
-import pyarrow.feather  # noqa: E402
-import pyarrow.parquet  # noqa: E402
-from sklearn.datasets import dump_svmlight_file  # noqa: E402
 
 ROWS = 1200
 RNG = np.random.default_rng(0)
