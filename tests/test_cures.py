@@ -22,6 +22,7 @@ from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba.command.parser import main
+from tests.checks import together
 
 MODULES = (
     "bz2 glob gzip lzma os pickle pyarrow pyarrow.feather shutil river.compose river.preprocessing "
@@ -550,8 +551,7 @@ def test_the_cure_of_numbers_written_in_another_way(texts, numbers, cure, tmp_pa
         call = ", ".join(f"{option}='{mark}'" for option, mark in cure.items())
         assert f"pandas.read_csv(path, {call})" in said
         source, options = pd.read_csv(path, **cure), {}
-    rows = [X for X, _ in okl.stream(source, label="y", **options)]
-    assert_array_equal(np.concatenate(rows)[:, 0], numbers)
+    assert_array_equal(together(okl.stream(source, label="y", **options))[0][:, 0], numbers)
 
 
 def test_a_column_of_dates_that_is_not_named_is_refused_by_the_file(tmp_path):

@@ -328,7 +328,7 @@ def test_the_regret_is_that_of_labelled_rounds_and_0_and_1_with_gaps_are_warned_
 @pytest.mark.parametrize("scorer", [okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD(n_frequencies=9)])
 @pytest.mark.parametrize(("delay", "batch"), [(0, 1), *LATE])
 def test_classes(scorer, delay, batch):
-    X, _ = stream(scorer)
+    X, _ = stream(scorer, n=100)
     y = np.where(X[:, 0] > 0, "yes", np.where(X[:, 1] > 0, "no", "so")).astype(object)
     y[[0, 3, 4, 5, 40]] = None
     learner = okl.OneVsRest(scorer, ["yes", "no", "so"])
@@ -345,7 +345,7 @@ def test_classes(scorer, delay, batch):
 @every_late
 @pytest.mark.parametrize("inner", [okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD(loss="squared")])
 def test_several_outputs(inner, delay, batch):
-    X, y = stream(inner)
+    X, y = stream(inner, n=100)
     Y = np.column_stack([y, -y, y**2])
     Y[[0, 7, 8]] = np.nan
     for columns in (Y, Y[:, :1]):

@@ -23,7 +23,7 @@ import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.core.params import clone
 from tests import battery
-from tests.checks import in_child, refused
+from tests.checks import in_child, refused, together
 
 RNG = np.random.default_rng(0)
 EFFECT = {"Bern": 0.0, "Bonn": -2.0, "Oslo": 1.0, "Rome": 3.0}
@@ -153,9 +153,11 @@ def labels_of(learner):
     return (Y > 0).astype(int) if isinstance(learner, okl.OneVsRest) else Y
 
 
-@every_frame
-@pytest.mark.parametrize("name", LEARNERS)
-def test_the_same_names_in_another_order(name, hold, tmp_path):
+@pytest.mark.parametrize(
+    "name, library", [(name, "pandas") for name in LEARNERS] + [("ridge", one) for one in FRAMES]
+)
+def test_the_same_names_in_another_order(name, library, tmp_path):
+    hold = FRAMES[library]
     learner, plain = (clone(LEARNERS[name]) for _ in range(2))
     frame, y = pd.DataFrame(A, columns=NAMES), labels_of(LEARNERS[name])
     turned = frame[["colour", "length", "width"]]
@@ -515,11 +517,6 @@ def test_rows_that_repeat_may_follow_a_checkpoint(tmp_path):
 # ---- files as others write them ----
 
 FRAME = pd.DataFrame({"a": A[:, 0], "b": A[:, 1], "y": Y})
-
-
-def together(data):
-    X, y = zip(*data, strict=True)
-    return np.concatenate(X), np.concatenate(y)
 
 
 @pytest.mark.parametrize("index", ["nameless", "day", "several"])

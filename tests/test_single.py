@@ -42,7 +42,7 @@ def test_single_rounds_have_the_bits_of_lists_which_nothing_is_kept_for(learner)
     """Whatever comes between them: buffers that grow, rows together, rounds that are refused."""
     kept, other = clone(learner), clone(learner)
     rng = np.random.default_rng(1)
-    for step in range(300):
+    for step in range(150 if isinstance(learner, okl.SelfTuning) else 300):
         x, label = rng.uniform(-1, 1, 3), rng.choice([-1.0, 1.0])
         points = [x, x, [0.0, 0.5, -0.5], [-0.0, 0.5, -0.5]]
         for point in points[step % 4 :] + points[: step % 4]:  # often x at last

@@ -21,7 +21,7 @@ import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.core import checks, inputs, schema
 from tests.battery import assert_same_run
-from tests.checks import raises, refused
+from tests.checks import raises, refused, together
 
 ROWS = 1200
 RNG = np.random.default_rng(0)
@@ -63,14 +63,6 @@ every_format = pytest.mark.parametrize("name", WRITERS)
 def written(folder, name, table=TABLE):
     WRITERS[name](table, folder / name)
     return folder / name, {} if "libsvm" in name else {"label": "y"}
-
-
-def together(data):
-    """Return the rows of all blocks, each of which is ready for compiled loops."""
-    blocks = list(data)
-    for block, _ in blocks:
-        assert block.dtype == np.float64 and block.flags.c_contiguous and block.flags.writeable
-    return tuple(np.concatenate(part) for part in zip(*blocks, strict=True))
 
 
 def assert_rows(data, inputs=X, labels=y):
