@@ -121,18 +121,6 @@ def test_after_numerical_trouble_it_says_so_until_it_is_reset(learner):
         assert okl.run(wrapper.reset(), X, y).rounds == 120
 
 
-def test_bad_labels_are_refused_with_their_row():
-    X, Y = several(okl.LinearRidge())
-    wrong = np.where(np.arange(120)[:, None] == 5, np.nan, Y)
-    for learner in (okl.MultiOutput(okl.LinearRidge()), okl.MultiOutput(okl.OGD())):
-        learner.partial_fit(X, Y)
-        for bad, words in ((Y[:, :2], r"\by\b"), (wrong, "row 5, column 0")):
-            refused(words, learner.partial_fit, X, bad)
-        assert learner.rounds == 120
-    with pytest.raises(ValueError, match="y has 1 labels per round, but before it had 3"):
-        okl.MultiOutput(okl.LinearRidge()).partial_fit(X, Y).learners_[0].partial_fit(X, Y[:, 0])
-
-
 # ---- okl.run, as of any learner ----
 
 
