@@ -26,7 +26,7 @@ from tests.checks import together
 
 MODULES = (
     "bz2 glob gzip lzma os pickle pyarrow pyarrow.feather shutil river.compose river.preprocessing "
-    "river.linear_model river.stats"
+    "river.linear_model river.stats scipy.sparse"
 )
 
 RNG = np.random.default_rng(0)
