@@ -139,7 +139,7 @@ def assert_supports(run, learner, X, supports):
     assert found == expected
 
 
-# ---- rounds one at a time ----
+# ---- rounds one at a time, and all blocks of a stream ----
 
 
 def one_by_one(learner, X, y):
@@ -149,6 +149,14 @@ def one_by_one(learner, X, y):
         forecasts.append(learner.predict_one(x))
         learner.learn_one(x, label)
     return np.array(forecasts)
+
+
+def together(data):
+    """Return the rows of all blocks, each of which is ready for compiled loops."""
+    blocks = list(data)
+    for block, _ in blocks:
+        assert block.dtype == np.float64 and block.flags.c_contiguous and block.flags.writeable
+    return tuple(np.concatenate(part) for part in zip(*blocks, strict=True))
 
 
 def play_adversary(learner, X, size=1.0):

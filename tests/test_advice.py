@@ -194,7 +194,6 @@ def test_sorted_and_drifting_streams_do_not_warn():
 
 
 def test_a_regressor_on_classes_names_the_classifier():
-    pytest.importorskip("sklearn")
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 300)
     y = (y > 0.0).astype(int)
     for labels in (y, np.column_stack([y, 1 - y])):

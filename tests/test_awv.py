@@ -1,6 +1,7 @@
 """AWV and ridge, exact, on features, Nystrom, linear and discounted, against the textbook."""
 
 import decimal
+from operator import mul
 
 import numba
 import numpy as np
@@ -347,17 +348,9 @@ def test_a_certificate_on_near_atoms_names_the_nugget():
     with decimal.localcontext(prec=60):
         points, labels = ([decimal.Decimal(float(v)) for v in values] for values in (x, y))
         K = [[(-((a - b) ** 2) / 2).exp() for b in points[:6]] for a in points]
-        rows = [  # of [K'K + lam K_mm, K'y]
-            [sum(k[i] * k[j] for k in K) + K[i][j] / 100 for j in range(6)]
-            + [sum(k[i] * v for k, v in zip(K, labels, strict=True))]
-            for i in range(6)
-        ]
-        best = sum(v * v for v in labels)
-        for i, row in enumerate(rows):  # positive definite: no pivots
-            best -= row[6] ** 2 / row[i]
-            for below in rows[i + 1 :]:
-                share = below[i] / row[i]
-                below[:] = [v - share * u for v, u in zip(below, row, strict=True)]
+        A = [[sum(k[i] * k[j] for k in K) + K[i][j] / 100 for j in range(6)] for i in range(6)]
+        b = [sum(map(mul, column, labels)) for column in zip(*K, strict=True)]
+        best = sum(v * v for v in labels) - sum(map(mul, b, naive.decimal_solve(A, b)))
     assert certificate.loss[-1] - float(best) > 5 * certificate.bound[-1]  # not of the plain span
     assert certificate.space == "the span of the 6 atoms of the dictionary, to a nugget of 1e-14"
 

@@ -16,19 +16,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
 import oklnumba as okl
 from oklnumba.command.parser import main
+from tests.checks import together
 
-pytest.importorskip("pyarrow")
-pl = pytest.importorskip("polars")
-sparse = pytest.importorskip("scipy.sparse")
-pytest.importorskip("river")
 MODULES = (
     "bz2 glob gzip lzma os pickle pyarrow pyarrow.feather shutil river.compose river.preprocessing "
-    "river.linear_model river.stats"
+    "river.linear_model river.stats scipy.sparse"
 )
 
 RNG = np.random.default_rng(0)
@@ -553,8 +551,7 @@ def test_the_cure_of_numbers_written_in_another_way(texts, numbers, cure, tmp_pa
         call = ", ".join(f"{option}='{mark}'" for option, mark in cure.items())
         assert f"pandas.read_csv(path, {call})" in said
         source, options = pd.read_csv(path, **cure), {}
-    rows = [X for X, _ in okl.stream(source, label="y", **options)]
-    assert_array_equal(np.concatenate(rows)[:, 0], numbers)
+    assert_array_equal(together(okl.stream(source, label="y", **options))[0][:, 0], numbers)
 
 
 def test_a_column_of_dates_that_is_not_named_is_refused_by_the_file(tmp_path):
@@ -579,9 +576,8 @@ def test_the_largest_integer_may_be_a_class():
 
 
 def test_names_may_be_a_series_of_polars(tmp_path):
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({"a": [1.0, 2.0], "b": ["p", "q"], "c": [0.0, 1.0], "y": [1.0, 2.0]})
-    data = okl.stream(frame, label="y", drop=polars.Series(["b"]))
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": ["p", "q"], "c": [0.0, 1.0], "y": [1.0, 2.0]})
+    data = okl.stream(frame, label="y", drop=pl.Series(["b"]))
     assert data.columns == ("a", "c")
 
 

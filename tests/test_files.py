@@ -156,6 +156,8 @@ def test_atoms_that_are_past_inputs_are_saved_as_their_rows(tmp_path):
 def test_what_is_no_file_of_ours_is_refused(tmp_path):
     (tmp_path / "text.npz").write_text("hello")
     refusal(tmp_path / "text.npz")
+    np.savez(tmp_path / "pickle.npz", meta=np.array([{}], dtype=object))
+    refusal(tmp_path / "pickle.npz")
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     assert "it lacks" in refusal(tmp_path / "other.npz")
     (tmp_path / "folder").mkdir()
@@ -247,8 +249,3 @@ def test_numbers_that_are_not_finite_are_not_saved(tmp_path):
     learner = okl.LinearRidge().partial_fit([[1e200]], [1.0])
     troubled("is not finite; .*reset", learner.save, tmp_path / "learner.npz")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_file_is_no_pickle(tmp_path):
-    np.savez(tmp_path / "objects.npz", meta=np.array([{}], dtype=object))
-    refusal(tmp_path / "objects.npz")

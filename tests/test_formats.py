@@ -11,6 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,12 +24,7 @@ import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.core import inputs
 from oklnumba.core.params import clone
-from tests.checks import raises, refused
-
-pa = pytest.importorskip("pyarrow")
-import pyarrow.csv  # noqa: E402
-import pyarrow.feather  # noqa: E402
-import pyarrow.parquet  # noqa: E402
+from tests.checks import raises, refused, together
 
 DAY = datetime.date(2026, 1, 1)
 VALUES = {  # of encoded columns, by type
@@ -84,8 +83,7 @@ def sources(frame, folder):
 
 
 def read(source, **options):
-    X, _ = zip(*okl.stream(source, **options), strict=True)
-    return np.concatenate(X)
+    return together(okl.stream(source, **options))[0]
 
 
 @st.composite
@@ -308,7 +306,7 @@ def test_texts_and_dates_of_any_type_are_the_same_numbers(kind, tmp_path):
                 sources.append(tmp_path / name)
         for source in (frame, *sources):
             stream = okl.stream(source, label="y", dates=["d"], impute="last")
-            found.append(np.concatenate([X for X, _ in stream]))
+            found.append(together(stream)[0])
             assert stream.columns == tuple(f"d_{n}" for n in PARTS[: 4 - (kind == "dates")])
             assert repr(stream.schema) == "Schema('d' (date), label='y', impute='last')"
     expected = np.array([take_parts(one) for one in when.ffill()])[:, : len(found[0][0])]

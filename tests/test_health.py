@@ -14,6 +14,7 @@ from oklnumba.core.state import INTERRUPTED
 from oklnumba.hot.primitives.dictionary import NUGGET
 from tests.battery import contents, every_learner, make, stream
 from tests.checks import COMPILED, raises, troubled
+from tests.reference import naive
 from tests.streams import inputs
 from tests.test_nesting import WRAPPERS
 
@@ -79,19 +80,6 @@ def test_learners_that_solve_nothing_have_the_condition_1():
 # ---- the digits ----
 
 
-def solved(A, b):
-    """Return A^-1 b for a positive definite A, lists of Decimal."""
-    n, A, b = len(b), [row[:] for row in A], b[:]
-    for k in range(n):
-        for i in range(k + 1, n):
-            f = A[i][k] / A[k][k]
-            A[i] = [u - f * v for u, v in zip(A[i], A[k], strict=True)]
-            b[i] -= f * b[k]
-    for k in reversed(range(n)):
-        b[k] = (b[k] - sum(u * v for u, v in zip(A[k][k + 1 :], b[k + 1 :], strict=True))) / A[k][k]
-    return b
-
-
 def decimals(values):
     return [Decimal(float(v)) for v in np.ravel(values)]
 
@@ -115,7 +103,7 @@ def off(learner, X, y, new, rows):
             targets = [sum(map(Decimal.__mul__, u, ys)) for u in columns]
         for i, row in enumerate(gram):
             row[i] += lam
-        solution = solved(gram, targets)
+        solution = naive.decimal_solve(gram, targets)
         truth = [float(sum(map(Decimal.__mul__, point, solution))) for point in points]
     return np.abs(learner.predict(new) - truth).max() / np.abs(y).max()
 

@@ -161,7 +161,7 @@ DENSE += [(name, *SETTINGS[1][:3]) for name in KERNELS if name != "Matern"]
 @pytest.mark.parametrize("restart", [False, True])
 def test_pros_n_kons_equals_the_dense_version(name, loss, C, eta, restart):
     kernel = KERNELS[name]
-    X, y = newton_stream(loss, C)
+    X, y = newton_stream(loss, C, n=150)
     kept = okl.KORS(kernel, alpha=0.1, beta=0.7, eps=0.4, seed=2).partial_fit(X).indices_
     learner, other = (
         okl.ProsNKONS(

@@ -6,9 +6,11 @@ from functools import partial
 from itertools import groupby
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
+from sklearn.linear_model import SGDRegressor
 
 import oklnumba as okl
 from oklnumba.core.params import clone
@@ -69,7 +71,7 @@ def textbook(learner, X, y, delay, batch, forecast="predict", tell=lambda asked:
 
 @every_learner
 def test_forecasts_are_those_of_the_definition(cls):
-    X, y = stream(make(cls))
+    X, y = stream(make(cls), n=100)
     for delay, batch in LATE[:2]:  # the third one with rows without a label, below
         learner, other = make(cls), make(cls)
         run = okl.run(learner, X, y, delay=delay, batch=batch)
@@ -280,12 +282,11 @@ def test_what_is_kept_of_rows_without_a_label(record, tmp_path):
 
 def test_labels_of_any_kind_may_be_missing():
     X, y = stream(make(okl.PKAWV), n=60)
-    pandas = pytest.importorskip("pandas")
     gaps = with_gaps(np.sign(y))
     whole = okl.run(make(okl.PKAWV), X, gaps, labels="optional")
     texts = [None if v != v else v for v in gaps.tolist()]
-    mixed = pandas.Series(texts, dtype=object).where(gaps == gaps, pandas.NA)
-    series = pandas.Series(gaps), pandas.Series(gaps).astype("Int64"), mixed
+    mixed = pd.Series(texts, dtype=object).where(gaps == gaps, pd.NA)
+    series = pd.Series(gaps), pd.Series(gaps).astype("Int64"), mixed
     for labels in (texts, *series, series[1].array, mixed.to_numpy()):
         run = okl.run(make(okl.PKAWV), X, labels, labels="optional")
         assert_array_equal(run.predictions, whole.predictions)
@@ -327,7 +328,7 @@ def test_the_regret_is_that_of_labelled_rounds_and_0_and_1_with_gaps_are_warned_
 @pytest.mark.parametrize("scorer", [okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD(n_frequencies=9)])
 @pytest.mark.parametrize(("delay", "batch"), [(0, 1), *LATE])
 def test_classes(scorer, delay, batch):
-    X, _ = stream(scorer)
+    X, _ = stream(scorer, n=100)
     y = np.where(X[:, 0] > 0, "yes", np.where(X[:, 1] > 0, "no", "so")).astype(object)
     y[[0, 3, 4, 5, 40]] = None
     learner = okl.OneVsRest(scorer, ["yes", "no", "so"])
@@ -344,7 +345,7 @@ def test_classes(scorer, delay, batch):
 @every_late
 @pytest.mark.parametrize("inner", [okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD(loss="squared")])
 def test_several_outputs(inner, delay, batch):
-    X, y = stream(inner)
+    X, y = stream(inner, n=100)
     Y = np.column_stack([y, -y, y**2])
     Y[[0, 7, 8]] = np.nan
     for columns in (Y, Y[:, :1]):
@@ -478,8 +479,8 @@ def test_learners_of_others_play_too(delay, batch):
     expected = [np.nanmean(y[:m]) if (y[:m] == y[:m]).any() else 0.0 for m in known]
     run = okl.run(Mean(), X, y, delay=delay, batch=batch, labels="optional")
     assert_allclose(run.predictions, expected, rtol=1e-12, atol=1e-14)
-    sgd = pytest.importorskip("sklearn.linear_model").SGDRegressor(random_state=0)
-    assert np.isfinite(okl.run(sgd, X, y, delay=delay, labels="optional").mean_loss)
+    sgd = okl.run(SGDRegressor(random_state=0), X, y, delay=delay, labels="optional")
+    assert np.isfinite(sgd.mean_loss)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Rules of the house: which rooms import which, how long things are, where code is compiled."""
 
 import ast
+import functools
 import inspect
 import os
 import re
@@ -58,6 +59,7 @@ MANY_ARGUMENTS = {
 }
 
 
+@functools.cache
 def imports(name):
     """Return the files of the package that a file imports, and where."""
     found = []
@@ -114,6 +116,14 @@ def test_a_loop_imports_primitives_only_but_for_leans_that_are_used():
     assert all(other in {found for found, _, _ in imports(name)} for name, other in LEANS)
 
 
+def test_only_the_base_class_calls_the_blocks_of_another_learner():
+    for name, path in FILES.items():
+        for node in ast.walk(tree(path)) if room(name) in ("learners", "protocol") else ():
+            called = getattr(node, "func", None)
+            if getattr(called, "attr", "") in ("_play", "_forecast"):
+                assert ast.unparse(called.value) in ("self", "super()"), f"{name}: {node.lineno}"
+
+
 def test_length_of_files_and_bodies_and_number_of_arguments():
     for name, path in FILES.items():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE, name
@@ -127,6 +137,7 @@ def test_length_of_files_and_bodies_and_number_of_arguments():
     assert not too_long
 
 
+@functools.cache
 def functions(name):
     """Return every function of a file."""
     return [node for node in ast.walk(tree(FILES[name])) if isinstance(node, ast.FunctionDef)]

@@ -198,6 +198,9 @@ MISTAKES = [
     ("okl.NystromFeatures(X, k).fit(X[:, :2])", VALUE, "landmarks have 3"),
     ("okl.run(okl.OneVsRest(okl.FOGD(), [-1, 1]), X, y.astype(str))", VALUE, "y has '", "[-1, 1]"),
     ("okl.MultiOutput(okl.FOGD()).partial_fit(X, 2 * X)", VALUE, "column 0 of y: y has"),
+    ("okl.MultiOutput(okl.OGD()).partial_fit(X, np.c_[y, gaps])", VALUE, "nan at row 0, column 1"),
+    ("several.partial_fit(X, X[:, :2])", VALUE, "y has 2 columns, but the data so far had 3"),
+    ("several.learners_[0].partial_fit(X, y)", VALUE, "1 labels per round, but before it had 3"),
     ("okl.run(okl.FOGD(), X, y, loss='log')", VALUE, "loss must be one of", "logistic", "'log'"),
     ("okl.run(okl.FOGD(), X, y, time_limit=-1)", VALUE, "time_limit must be a number > 0", "-1"),
     ("played.predict(X[:, :2])", VALUE, "X has 2 columns", "pass 3 columns"),
@@ -263,6 +266,7 @@ def names(tmp_path_factory):
     given |= {"MATRIX": okl.Precomputed(np.eye(30)), "ROWS": np.arange(30.0)[:, None]}
     given["ON_MATRIX"] = okl.NystromFeatures([[0.0], [3.0]], given["MATRIX"])
     given |= {"compute_gradients": compute_gradients}
+    given["several"] = okl.MultiOutput(okl.LinearRidge()).partial_fit(X, X)
     given |= {"LAGS": okl.Lags(okl.OGD()), "INTERVALS": okl.Intervals(okl.OGD())}
     return given | {"X": X, "y": Y, "folder": folder, "played": played}
 

@@ -1,8 +1,6 @@
 """Every learner in every wrapper, at more rows than a block holds: bulk, then single rounds."""
 
-import ast
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,16 +62,3 @@ def test_an_inner_learner_gets_blocks_of_its_own_size(name, cls):
         forecasts.append(np.asarray(learner.predict_one(x), dtype=float))
         learner.learn_one(x, label)
     np.testing.assert_allclose(forecasts, expected, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.quick
-def test_only_the_base_class_calls_the_blocks_of_another_learner():
-    package, calls = Path(okl.__file__).parent, []
-    for path in [*package.glob("learners/**/*.py"), *package.glob("protocol/*.py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Attribute) and called.attr in ("_play", "_forecast"):
-                owner = ast.unparse(called.value)
-                if owner not in ("self", "super()"):
-                    calls.append(f"{path.name}: {owner}.{called.attr}")
-    assert calls == []

@@ -160,19 +160,6 @@ def test_a_loop_can_be_entered_without_a_look_at_the_types():
     assert jit.entry(expansion_forecasts, arguments) is found  # nothing is compiled again
 
 
-def test_import_compiles_nothing_and_leaves_slow_modules_out():
-    code = """
-import json, sys, oklnumba
-slow = {"matplotlib", "pandas", "sklearn", "river", "joblib", "scipy.linalg", "scipy.optimize"}
-loaded = sorted(slow & sys.modules.keys())
-from tests.checks import signatures
-print(json.dumps([{n: len(s) for n, s in signatures().items()}, loaded]))
-"""
-    found, loaded = python(code)
-    assert len(found) > 20 and set(found.values()) == {0}
-    assert loaded == []
-
-
 PLAY = """
 import json, sys, numba
 tested, numba.__version__ = numba.__version__, VERSION or numba.__version__

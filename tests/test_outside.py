@@ -7,6 +7,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from river import linear_model as river
+from river.preprocessing import StandardScaler
+from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 import oklnumba as okl
 from tests.checks import one_by_one, refused
@@ -117,8 +120,7 @@ def test_a_sweep_plays_copies():
 
 
 def test_estimators_of_scikit_learn():
-    linear = pytest.importorskip("sklearn.linear_model")
-    model, twin = (linear.SGDRegressor(random_state=0) for _ in range(2))
+    model, twin = (SGDRegressor(random_state=0) for _ in range(2))
     forecasts = []
     for x, y in zip(X, Y, strict=True):
         forecasts.append(twin.predict(x[None])[0] if forecasts else 0.0)
@@ -126,22 +128,20 @@ def test_estimators_of_scikit_learn():
     run = okl.run(model, X, Y)
     assert_array_equal(run.predictions, forecasts)
     assert_array_equal(model.coef_, twin.coef_)
-    run = okl.run(linear.SGDClassifier(random_state=0), X, SIGNS)
+    run = okl.run(SGDClassifier(random_state=0), X, SIGNS)
     assert run.predictions[0] == 0.0 and set(run.predictions[1:]) == {-1.0, 1.0}
     assert run.mistakes[100:].mean() < 0.15
     for labels in (0.0 * SIGNS, Y):
-        refused("takes labels -1 and [+]1", okl.run, linear.SGDClassifier(), X, labels)
+        refused("takes labels -1 and [+]1", okl.run, SGDClassifier(), X, labels)
 
 
 def test_models_of_river():
-    river = pytest.importorskip("river.linear_model")
-    scaler = pytest.importorskip("river.preprocessing").StandardScaler
     rows = [dict(enumerate(x)) for x in X.tolist()]
     run = okl.run(river.LinearRegression(), X, Y)
     assert_array_equal(run.predictions, one_by_one(river.LinearRegression(), rows, Y))
-    twin = scaler() | river.LogisticRegression()
+    twin = StandardScaler() | river.LogisticRegression()
     forecasts = one_by_one(twin, rows, (SIGNS > 0).tolist())
-    run = okl.run(scaler() | river.LogisticRegression(), X, SIGNS)
+    run = okl.run(StandardScaler() | river.LogisticRegression(), X, SIGNS)
     assert_array_equal(run.predictions, np.where(forecasts, 1.0, -1.0))
     assert run.mistakes[100:].mean() < 0.1
 

@@ -66,7 +66,15 @@ ON_INDICES = {
     for cls in battery.LEARNERS
     if "kernel" in battery.make(cls).get_params(deep=False)
 } | {"BAO2KS": lambda kernel: okl.BAO2KS([kernel], budget=30)}
-every_learner_on_indices = pytest.mark.parametrize("make", ON_INDICES.values(), ids=ON_INDICES)
+DEEP = {  # a matrix within other learners
+    "Monitored": lambda kernel: okl.Monitored(okl.Intervals(okl.POMDR(kernel))),
+    "Experts": lambda kernel: okl.Experts(
+        [okl.KernelAWV(kernel), okl.Monitored(okl.KRLS(kernel))], B=None
+    ),
+    "SelfTuning": lambda kernel: okl.SelfTuning(budget=10, experts=[okl.KRLS(kernel)]),
+    "PKAWV": lambda kernel: okl.PKAWV(okl.NystromFeatures(ROWS[:20], kernel)),
+    "OGD": lambda kernel: okl.WithFeatures(okl.NystromFeatures(ROWS[:9], kernel), okl.OGD()),
+}
 CASES = [pytest.param(make, Own(), X, X, Y, id=name) for name, make in LEARNERS.items()] + [
     pytest.param(make, MATRIX, ROWS, VECTORS, SIGNS, id=f"{name}, indices")
     for name, make in ON_INDICES.items()
@@ -107,27 +115,6 @@ def test_forecasts_are_those_of_the_compiled_kernel(make, kernel, rows, points, 
     learner.save(tmp_path / "learner.npz")
     again = okl.load(tmp_path / "learner.npz", classes=[Own])
     assert_array_equal(again.predict(rows), learner.predict(rows))
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        okl.Monitored,
-        lambda one: okl.Experts([one], B=None),
-        lambda one: okl.SelfTuning(budget=10, experts=[one]),
-        lambda one: okl.PKAWV(okl.NystromFeatures(ROWS[:20], one.kernel)),
-    ],
-    ids=["Monitored", "Experts", "SelfTuning", "PKAWV"],
-)
-def test_no_row_outside_of_the_matrix_comes_to_it_at_any_depth(wrap):
-    learner = wrap(okl.KRLS(MATRIX)).partial_fit(ROWS[:5], Y[:5])
-    learner.predict_one(ROWS[0])  # from now on vectors are taken without a look at their type
-    for place in (150.0, -1.0, 2.5):
-        point = np.array([place])
-        for call in (learner.predict_one, lambda x: learner.learn_one(x, 1.0)):
-            refused(f"X has {place:g}; .*integers from 0 to 149", call, point)
-        refused(f"X has {place:g}; ", okl.run, learner, point[None], [1.0])
-    assert learner.rounds == 5
 
 
 @pytest.mark.parametrize("wrap", [okl.Standardized, okl.Lags, okl.Horizon])
@@ -188,13 +175,14 @@ def test_features_samplers_and_comparators():
 
 @pytest.mark.parametrize("played", [0, 50])
 @pytest.mark.parametrize("bad", [-1.0, 150.0, 0.5])
-@every_learner_on_indices
-def test_rows_that_the_matrix_lacks_change_nothing(make, bad, played):
+@pytest.mark.parametrize("make", (ON_INDICES | DEEP).values(), ids=ON_INDICES | DEEP)
+def test_rows_that_the_matrix_lacks_change_nothing_at_any_depth(make, bad, played):
     message = rf"X has {bad:g}; .* integers from 0 to 149"
     learner, wrong = make(MATRIX), ROWS.copy()
     wrong[200] = bad
     if played:
         learner.learn_one([3.0], 1.0).partial_fit(ROWS[:played], SIGNS[:played])
+        learner.predict_one(ROWS[0])  # from now on vectors are taken without a look at their type
     rounds, before = learner.rounds, learner.predict(ROWS)
     for call in (
         lambda: learner.predict_one(np.array([bad])),
@@ -207,24 +195,3 @@ def test_rows_that_the_matrix_lacks_change_nothing(make, bad, played):
         refused(message, call)
     assert learner.rounds == rounds
     assert_array_equal(learner.predict(ROWS), before)
-
-
-@pytest.mark.parametrize(
-    "learner",
-    [
-        okl.KernelAWV(MATRIX),
-        okl.Intervals(okl.KernelAWV(MATRIX)),
-        okl.Monitored(okl.Intervals(okl.POMDR(MATRIX))),
-        okl.Experts([okl.KernelAWV(MATRIX), okl.Monitored(okl.KRLS(MATRIX))], B=None),
-        okl.WithFeatures(okl.NystromFeatures(ROWS[:9], MATRIX), okl.OGD()),
-    ],
-    ids=repr,
-)
-def test_a_point_that_no_matrix_has_is_refused_before_anything_changes(learner):
-    for row in ROWS[:20]:
-        learner.predict_one(row)
-        learner.learn_one(row, 1.0)
-    for bad in (np.array([-1.0]), np.array([0.5]), [1e6]):
-        refused("with okl.Precomputed", learner.learn_one, bad, 1.0)
-        refused("with okl.Precomputed", learner.predict_one, bad)
-    assert learner.learn_one(ROWS[20], -1.0).rounds == 21

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oklnumba as okl
 from oklnumba.protocol import recording
 from tests import battery
-from tests.battery import N, contents, in_pieces, make, plain, stream
+from tests.battery import contents, in_pieces, make
 from tests.checks import raises
+
+N = 150  # more than two blocks
+stream, plain = partial(battery.stream, n=N), partial(battery.plain, n=N)
 
 
 def kept_rounds(record, n):
@@ -173,7 +177,7 @@ def test_frame_of_a_run(cls):
 
 @pytest.mark.parametrize("scorer", [okl.PKAWV(okl.TaylorFeatures(2)), okl.FOGD(n_frequencies=9)])
 def test_frame_of_classes(scorer, tmp_path):
-    X, _ = stream(scorer, 60)
+    X, _ = stream(scorer, n=60)
     y = np.where(X[:, 0] > 0, "yes", np.where(X[:, 1] > 0, "no", "so"))
     run = okl.run(okl.OneVsRest(scorer, ["yes", "no", "so"]), X, y)
     run.save(tmp_path / "run.npz")
@@ -189,7 +193,7 @@ def test_frame_of_classes(scorer, tmp_path):
 
 
 def test_frame_of_several_outputs():
-    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)), 60)
+    X, y = stream(okl.PKAWV(okl.TaylorFeatures(2)), n=60)
     run = okl.run(okl.MultiOutput(okl.PKAWV(okl.TaylorFeatures(2))), X, np.stack([y, -y], axis=1))
     frame = run.to_frame()
     for name, values in [("prediction", run.predictions), ("loss", run.losses)]:

@@ -95,7 +95,6 @@ GIVEN = {
 @pytest.mark.filterwarnings("ignore:the labels are 0 and 1")
 @pytest.mark.parametrize("kind", GIVEN)
 def test_arguments_of_streams_of_numpy_are_saved(kind, tmp_path):
-    pytest.importorskip("pyarrow"), pytest.importorskip("sklearn")
     name, text, options = GIVEN[kind]
     (tmp_path / name).write_text(text)
     data, learner = okl.stream(tmp_path / name, **options), okl.LinearAWV()

@@ -11,6 +11,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
@@ -19,12 +23,7 @@ import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.core.params import clone
 from tests import battery
-from tests.checks import in_child, refused
-
-pa = pytest.importorskip("pyarrow")
-import pyarrow.csv  # noqa: E402
-import pyarrow.feather  # noqa: E402
-import pyarrow.parquet  # noqa: E402
+from tests.checks import in_child, refused, together
 
 RNG = np.random.default_rng(0)
 EFFECT = {"Bern": 0.0, "Bonn": -2.0, "Oslo": 1.0, "Rome": 3.0}
@@ -154,9 +153,11 @@ def labels_of(learner):
     return (Y > 0).astype(int) if isinstance(learner, okl.OneVsRest) else Y
 
 
-@every_frame
-@pytest.mark.parametrize("name", LEARNERS)
-def test_the_same_names_in_another_order(name, hold, tmp_path):
+@pytest.mark.parametrize(
+    "name, library", [(name, "pandas") for name in LEARNERS] + [("ridge", one) for one in FRAMES]
+)
+def test_the_same_names_in_another_order(name, library, tmp_path):
+    hold = FRAMES[library]
     learner, plain = (clone(LEARNERS[name]) for _ in range(2))
     frame, y = pd.DataFrame(A, columns=NAMES), labels_of(LEARNERS[name])
     turned = frame[["colour", "length", "width"]]
@@ -300,7 +301,6 @@ ENTRIES = {
     "run": lambda learner, y: okl.run(learner, A, y),
     "late": lambda learner, y: okl.run(learner, cut(y), delay=7),
 }
-every_entry = pytest.mark.parametrize("play", ENTRIES.values(), ids=ENTRIES)
 
 
 def by_the_command_line(learner, y):  # or by hand: rows and labels of a stream
@@ -317,9 +317,14 @@ LATER = ENTRIES | {"rows of a stream": by_the_command_line}
 LATER["optional"] = lambda learner, y: okl.run(learner, cut(y), labels="optional")
 
 
-@pytest.mark.parametrize("play", LATER.values(), ids=LATER)
-@pytest.mark.parametrize("classes", TWO_CLASSES, ids=str)
-def test_a_label_is_what_its_classes_say(classes, play, tmp_path):
+# All pairs of classes in two ways, and some of each type in all ways.
+IN_EACH_WAY = [(pair, how) for pair in ((1, 0), (False, True), ("no", "yes")) for how in LATER]
+IN_EACH_WAY += [(pair, how) for pair in TWO_CLASSES for how in ("rounds", "optional")]
+
+
+@pytest.mark.parametrize("classes, how", dict.fromkeys(IN_EACH_WAY), ids=str)
+def test_a_label_is_what_its_classes_say(classes, how, tmp_path):
+    play = LATER[how]
     labels = np.array(classes)[(SIGNS > 0).astype(int)]
     frame = pd.DataFrame(A, columns=NAMES).assign(y=labels)
     plain, learner = okl.LinearRidge().partial_fit(A, SIGNS), okl.LinearRidge()
@@ -348,13 +353,16 @@ TWO |= {"3 and 7": np.where(UP, 7, 3)}
 KINDS = TWO | NO_CLASSES | {"signs": SIGNS, "one fraction": np.where(np.arange(80) == 7, 0.5, UP)}
 
 
-@every_entry
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("wrap", [okl.LinearRidge, okl.SelfTuning], ids=["ridge", "self-tuning"])
-def test_labels_that_are_two_whole_numbers_are_told_of_once_and_no_others(kind, play, wrap):
+@pytest.mark.parametrize(
+    "make, how",
+    [(okl.LinearRidge, how) for how in ENTRIES]
+    + [(okl.SelfTuning, how) for how in ("rounds", "run")],
+)
+def test_labels_that_are_two_whole_numbers_are_told_of_once_and_no_others(kind, make, how):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        play(wrap(), KINDS[kind])
+        ENTRIES[how](make(), KINDS[kind])
     told = [str(one.message) for one in caught if "the labels are" in str(one.message)]
     assert len(told) == (kind in TWO) and all(f"the labels are {kind}" in one for one in told)
 
@@ -444,8 +452,11 @@ def test_a_fork_in_mid_call_does_not_hang():
 # ---- a checkpoint and its data ----
 
 
-@pytest.mark.parametrize("record", ["all", 7, "none"])
-@pytest.mark.parametrize("kind", ["real", "signs", "classes", "outputs", "late", "optional"])
+@pytest.mark.parametrize(
+    "kind, record",
+    [(kind, "all") for kind in ("real", "signs", "classes", "outputs", "late", "optional")]
+    + [(kind, record) for kind in ("real", "optional") for record in (7, "none")],
+)
 def test_a_checkpoint_goes_on_with_its_own_data_only(kind, record, tmp_path):
     base = okl.LinearRidge()
     learners = {"classes": okl.OneVsRest(base, [0, 1]), "outputs": okl.MultiOutput(base)}
@@ -506,11 +517,6 @@ def test_rows_that_repeat_may_follow_a_checkpoint(tmp_path):
 # ---- files as others write them ----
 
 FRAME = pd.DataFrame({"a": A[:, 0], "b": A[:, 1], "y": Y})
-
-
-def together(data):
-    X, y = zip(*data, strict=True)
-    return np.concatenate(X), np.concatenate(y)
 
 
 @pytest.mark.parametrize("index", ["nameless", "day", "several"])

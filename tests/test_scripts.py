@@ -10,6 +10,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.linalg
 import scipy.optimize
@@ -166,7 +167,6 @@ def test_the_ablation_changes_pomdr_only_where_it_says():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:n_components")
 def test_fitted_rivals_do_not_look_ahead_and_ranks_are_those_of_demsar():
-    pytest.importorskip("sklearn")
     sets, series, rng = script("open_sets"), script("time_series"), np.random.default_rng(0)
     X, y = rng.uniform(-1.0, 1.0, (200, 2)), rng.integers(3, size=200)
     turned = np.where(np.arange(200) < 160, y, 2 - y)
@@ -196,7 +196,7 @@ def test_fitted_rivals_do_not_look_ahead_and_ranks_are_those_of_demsar():
 
 def test_open_sets_are_built_as_their_page_says(tmp_path, monkeypatch):
     sets, n = script("build_open_sets"), 12
-    pd, gap = pytest.importorskip("pandas"), [1.0, np.nan, 4.0]
+    gap = [1.0, np.nan, 4.0]
     columns = {
         "x": 4 * gap, "two": 6 * ["b", "a"], "three": 4 * ["c", None, "a"], "same": n * [7],
         "many": [f"{i:02}" for i in range(n)], "left out": range(n), "y": 4 * ["no", "yes", "no"],

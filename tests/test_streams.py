@@ -8,22 +8,20 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.datasets import dump_svmlight_file
 
 import oklnumba as okl
 from oklnumba.command.parser import main
 from oklnumba.core import checks, inputs, schema
 from tests.battery import assert_same_run
-from tests.checks import raises, refused
-
-pa = pytest.importorskip("pyarrow")
-pytest.importorskip("sklearn")
-import pyarrow.csv  # noqa: E402
-import pyarrow.dataset  # noqa: E402
-import pyarrow.feather  # noqa: E402
-import pyarrow.parquet  # noqa: E402
-from sklearn.datasets import dump_svmlight_file  # noqa: E402
+from tests.checks import raises, refused, together
 
 ROWS = 1200
 RNG = np.random.default_rng(0)
@@ -65,14 +63,6 @@ every_format = pytest.mark.parametrize("name", WRITERS)
 def written(folder, name, table=TABLE):
     WRITERS[name](table, folder / name)
     return folder / name, {} if "libsvm" in name else {"label": "y"}
-
-
-def together(data):
-    """Return the rows of all blocks, each of which is ready for compiled loops."""
-    blocks = list(data)
-    for block, _ in blocks:
-        assert block.dtype == np.float64 and block.flags.c_contiguous and block.flags.writeable
-    return tuple(np.concatenate(part) for part in zip(*blocks, strict=True))
 
 
 def assert_rows(data, inputs=X, labels=y):
@@ -318,10 +308,10 @@ PLACES = {
 
 
 @pytest.mark.parametrize(
-    "row, bad",
-    [(9, "text,2"), (100_200, "text,2"), (300_000, "text,2"), (100_200, "1,text")],
+    "name, row, bad",
+    [(name, row, "text,2") for name in PLACES for row in (9, 100_200, 300_000)]
+    + [("points.csv", 100_200, "1,text")],
 )
-@pytest.mark.parametrize("name", PLACES)
 def test_messages_name_the_row_of_the_file(name, row, bad, tmp_path):
     lines = ["1,2"] * (row + 9)
     lines[row] = bad

@@ -1,13 +1,15 @@
 """Sweeps: the same table however they are played, kept cells, failures, tuning, sizes."""
 
 import functools
-import importlib
 import os
 import sys
 import threading
 import weakref
 
+import joblib
 import numpy as np
+import pandas as pd
+import pyarrow.parquet
 import pytest
 
 import oklnumba as okl
@@ -73,7 +75,6 @@ def test_rows_are_runs(undisturbed):
     + [pytest.param(2, "loky", marks=pytest.mark.slow)],
 )
 def test_the_same_table_however_it_is_played(undisturbed, n_jobs, backend):
-    joblib = pytest.importorskip("joblib")
     with joblib.parallel_config(**({"backend": backend} if backend else {})):
         assert numbers(play(n_jobs=n_jobs)) == undisturbed
 
@@ -90,7 +91,6 @@ HERE = {os.getpid()}, {threading.get_ident()}
 
 
 def test_cells_are_played_where_joblib_says():
-    joblib = pytest.importorskip("joblib")
     assert workers() == workers(n_jobs=1) == HERE
     processes, threads = workers(n_jobs=2)
     assert processes == HERE[0] and not threads & HERE[1]
@@ -441,9 +441,8 @@ def test_means_pivots_and_looks():
         np.testing.assert_array_equal(okl.Table(broken).pivot()["y"], expected)
     refused("not numbers to average", table.pivot, "note")
     assert repr(okl.Table(rows * 5)).endswith("... 40 rows") and repr(okl.Table([]))
-    pandas = pytest.importorskip("pandas")
     frame = table.to_frame()
-    assert isinstance(frame, pandas.DataFrame) and frame.shape == (9, 7)
+    assert isinstance(frame, pd.DataFrame) and frame.shape == (9, 7)
     assert frame.groupby("learner")["mean_loss"].mean()["y"] == 3.5
 
 
@@ -570,10 +569,9 @@ LONG_Y = np.where(np.sin(3 * LONG[:, 0]) + 0.3 * LONG[:, 1] > 0.0, 1.0, -1.0)
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    arrow = pytest.importorskip("pyarrow")
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
     columns = dict(zip("abc", LONG.T, strict=True)) | {"y": LONG_Y}
-    importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), path)
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
     return okl.stream(path, label="y", batch=700)
 
 
@@ -590,7 +588,6 @@ def play_sizes(*data, **more):
 
 @pytest.mark.slow
 def test_a_file_gives_the_table_of_its_rows(file, monkeypatch):
-    joblib = pytest.importorskip("joblib")
     inside = play_sizes(LONG, LONG_Y)
     with joblib.parallel_config(backend="loky" if COMPILED else "threading", n_jobs=2):
         found = play_sizes(file)

@@ -17,7 +17,7 @@ from tests.battery import HARD, assert_same_proofs, assert_same_run, far_from_th
 from tests.checks import COMPILED, arrays, play_adversary, raises, troubled
 from tests.streams import inputs
 
-N = 500 if COMPILED else 120
+N = 300 if COMPILED else 120
 KERNEL = okl.Gaussian(0.5)
 NYSTROM = okl.NystromAWV(KERNEL, lam=0.1, max_size=10)
 

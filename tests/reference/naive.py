@@ -247,6 +247,19 @@ def longdouble_solve(A, b):
     return M[:, -1]
 
 
+def decimal_solve(A, b):
+    """Return A^-1 b for a positive definite A, lists of Decimal."""
+    n, A, b = len(b), [row[:] for row in A], b[:]
+    for k in range(n):
+        for i in range(k + 1, n):
+            f = A[i][k] / A[k][k]
+            A[i] = [u - f * v for u, v in zip(A[i], A[k], strict=True)]
+            b[i] -= f * b[k]
+    for k in reversed(range(n)):
+        b[k] = (b[k] - sum(u * v for u, v in zip(A[k][k + 1 :], b[k + 1 :], strict=True))) / A[k][k]
+    return b
+
+
 def nystrom_forecasts(k, X, y, lam, kept, awv):
     """AWV or ridge on the span of the atoms kept so far, x_t included (pkawv eq. 7, errata 18-20).
 
