@@ -132,6 +132,16 @@ def test_a_second_call_plays_nothing_again(tmp_path, undisturbed, monkeypatch):
     assert more.rows[2]["mean_loss"] not in first["mean_loss"]
 
 
+def test_saved_cells_tell_a_missing_label_from_the_text_of_it(tmp_path):
+    learner = okl.OneVsRest(okl.LinearAWV(), classes=["a", "b"])
+    missing = np.where(Y > 0, "a", "b").astype(object)
+    missing[5] = None
+    text = np.where(missing == None, "None", missing)  # noqa: E711
+    options = {"path": tmp_path, "labels": "optional"}
+    errors = [okl.sweep(learner, (X, y), **options).rows[0]["error"] for y in (missing, text)]
+    assert errors[0] == "" and "not one of the classes" in errors[1]
+
+
 def measure_rounds(learner, run):
     return {"rounds": learner.rounds}
 
