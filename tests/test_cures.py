@@ -347,6 +347,11 @@ CASES = {
     "xz": ("write('g.csv.xz', lzma.compress(CSV.encode()))", "read('g.csv.xz', label='y')",
         "unpack it",
         "write('g.csv', lzma.open('g.csv.xz').read()); found = read('g.csv', label='y')", NAMED),
+    "xz as CSV": ("write('g.csv', lzma.compress(CSV.encode()))", "read('g.csv', label='y')",
+        "unpack it",
+        "write('h.csv', lzma.open('g.csv').read()); found = read('h.csv', label='y')", NAMED),
+    "Parquet as CSV": ("FRAME.to_parquet('g.csv')", "read('g.csv', label='y')",
+        "format='parquet'", ",", NAMED),
     "Feather V1": (
         "feather.write_feather(pyarrow.Table.from_pandas(FRAME), 'g.feather', version=1)",
         "read('g.feather', label='y')", "okl.stream(pandas.read_feather('g.feather'), label=...)",

@@ -262,3 +262,6 @@ def test_one_index_in_two_orders_is_warned_of(play):
     with warnings.catch_warnings(action="error"):
         for labels in (by_index, by_place, other, y.tolist()):
             plays[play](make(), shuffled, labels)
+        hours = pd.date_range("2026-03-29", periods=N, freq="h", tz="UTC")
+        local = y.set_axis(hours.tz_convert("Europe/Berlin"))  # the same times, in the same order
+        plays[play](make(), X.set_axis(hours), local)

@@ -393,6 +393,16 @@ def test_without_frequencies_the_interval_is_certain():
         assert found.lower <= exact.lower and exact.upper <= found.upper
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic", "absolute"])
+def test_where_the_kernel_is_0_the_best_function_is_0(loss):
+    zeros, y = np.zeros((5, 2)), np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+    exact = theory.Hindsight(okl.Linear(), zeros, y, LAM, loss).comparator()
+    for landmarks in (3, zeros[:1]):
+        found = theory.Hindsight(okl.Linear(), zeros, y, LAM, loss, landmarks=landmarks)
+        assert found.comparator()[3:5] == pytest.approx(exact[3:5], rel=1e-9)
+        assert found.comparator().norm == 0.0
+
+
 def test_streams_that_cannot_be_played_again_are_refused():
     for bad in (replay(), POINTS, 3):
         refused("a stream that can be played again", theory.Hindsight, KERNEL, bad, lam=1.0)

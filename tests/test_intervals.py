@@ -327,6 +327,13 @@ def test_the_picture_has_the_last_intervals_and_marks_labels_outside():
     okl.plots.intervals(run, some, axes)
     share = inside(run.intervals, y)[1::2].mean()
     assert axes.get_title() == f"{100.0 * share:.1f} % of the labels inside"
+    masked = np.ma.array(y, mask=np.isnan(some))
+    okl.plots.intervals(run, masked, axes)
+    assert axes.get_title() == f"{100.0 * share:.1f} % of the labels inside"
+    run = okl.run(okl.Intervals(okl.LinearAWV()), X, y > 0)  # learned as -1 and +1
+    okl.plots.intervals(run, y > 0, axes)
+    share = inside(run.intervals, np.where(y > 0, 1.0, -1.0)).mean()
+    assert axes.get_title() == f"{100.0 * share:.1f} % of the labels inside"
     nothing = np.full(400, np.nan)
     refused("no round that the run recorded has a label", okl.plots.intervals, run, nothing, axes)
     for wrong in (y[:10], y[:, None]):

@@ -2,7 +2,9 @@
 
 import datetime
 import gzip
+import io
 import pickle
+import re
 import sys
 from functools import partial
 
@@ -297,6 +299,18 @@ def test_a_csv_file_that_changes_width_later(tmp_path):
     path.write_text("\n".join(lines))
     said = "points.csv: .*Expected 3 columns, got 4"
     refused(said, lambda: together(okl.stream(path, label="y")))
+
+
+def test_what_is_wrong_with_a_pipe_is_said_of_the_pipe(monkeypatch):
+    for data, said in (
+        (gzip.compress(b"a,y\n1,2\n"), "- is packed as .gz: unpack it"),
+        ("a,y\n1,ä\n".encode("latin-1"), "- is not UTF-8"),
+        (b"a;y\n1;2\n", "- has ';' between columns"),
+        (b"PAR1", "- is no text: pass format='parquet'"),
+        (b"", "- is empty"),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        refused("^" + re.escape(said), okl.stream, "-", label="y")
 
 
 PLACES = {

@@ -132,6 +132,16 @@ def test_a_second_call_plays_nothing_again(tmp_path, undisturbed, monkeypatch):
     assert more.rows[2]["mean_loss"] not in first["mean_loss"]
 
 
+def test_saved_cells_tell_a_missing_label_from_the_text_of_it(tmp_path):
+    learner = okl.OneVsRest(okl.LinearAWV(), classes=["a", "b"])
+    missing = np.where(Y > 0, "a", "b").astype(object)
+    missing[5] = None
+    text = np.where(missing == None, "None", missing)  # noqa: E711
+    options = {"path": tmp_path, "labels": "optional"}
+    errors = [okl.sweep(learner, (X, y), **options).rows[0]["error"] for y in (missing, text)]
+    assert errors[0] == "" and "not one of the classes" in errors[1]
+
+
 def measure_rounds(learner, run):
     return {"rounds": learner.rounds}
 
@@ -324,6 +334,14 @@ def test_seeds_move_with_the_permutation_and_more_columns_and_keywords_of_run():
     table = okl.sweep(two, (X, Y), [2, 3])
     assert ["seed=2" in p and "seed=6" in p for p in table["parameters"]] == [True, False]
     assert len(okl.regret_vs_size(two, X, Y, KERNEL, seeds=3)) == 3
+    lifted = okl.FOGD(okl.FourierFeatures(5, seed=3))  # whose own seed is not used
+    assert ["seed=5" in p for p in okl.sweep(lifted, (X, Y), [2, 3])["parameters"]] == [True, False]
+    two = okl.MultiOutput(okl.LinearAWV())
+    with pytest.warns(UserWarning, match="no regret"):  # of several outputs
+        table = okl.regret_vs_size(two, X, np.column_stack([Y, -Y]), KERNEL)
+    assert (table.rows[0]["error"], table.rows[0]["bound"]) == ("", None)
+    same = okl.FOGD(okl.TaylorFeatures(1), loss="squared")
+    assert len(okl.regret_vs_size(same, X, Y, KERNEL, seeds=3, sizes=[3])) == 1
     tuned = okl.sweep(okl.FOGD(), (X, Y), [2], tune={"seed": [7]})
     assert "seed=7" in tuned["parameters"][0]
     table = okl.sweep(fogd, (X, Y), 1, measure=measure_rounds, loss="absolute")

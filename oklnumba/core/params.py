@@ -126,6 +126,11 @@ class Params:
     def _check_params(self) -> None:
         """Raise ValueError for hyper-parameters, each in its domain, that do not go together."""
 
+    @property
+    def _uses_seed(self) -> bool:
+        """Whether ``seed``, where there is one, changes anything beside inner objects."""
+        return True
+
     def _refuse_unused(self, why: str, *names: str) -> None:
         """Raise ValueError for hyper-parameters other than the default that change nothing."""
         for one in fields(self):
@@ -214,11 +219,11 @@ def find_parts(kind: type[T], *values: Any) -> list[T]:
 def clone(value: Any, more_seed: int = 0) -> Any:
     """Return a copy of an object, or of a list of objects, without the data they have seen.
 
-    more_seed : what is added to every ``seed`` in it.
+    more_seed : what is added to every ``seed`` in it that is used.
     """
     if isinstance(value, Params):
         params = {n: clone(v, more_seed) for n, v in value.get_params(deep=False).items()}
-        if "seed" in params:
+        if "seed" in params and value._uses_seed:
             params["seed"] += more_seed
         return type(value)(**params)
     if type(value) in (list, tuple):

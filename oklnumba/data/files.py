@@ -34,7 +34,11 @@ CURES = {  # of what pyarrow says
 }
 MARKS = {one: f"delimiter={one!r} (--delimiter {one!r})" for one in ",;|"}  # between columns
 MARKS["\t"] = "format='tsv' (--format tsv)"
-MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2"}  # how packed files begin
+MAGIC = {  # how packed files begin
+    b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"PK\x03\x04": ".zip", b"\xfd7zXZ": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+}  # fmt: skip
+NO_TEXT = {b"PAR1": "parquet", b"ARROW1": "ipc"}  # and other files
 
 
 def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
@@ -124,23 +128,31 @@ def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, A
 
 def _refuse_other_text(path: Path, reading: dict[str, Any], delimiter: str) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
-    with naming(str(path)), COMPRESSED.get(path.suffix, open)(path, "rb") as file:
+    name = given_name(str(path))
+    with naming(name), COMPRESSED.get(path.suffix, open)(path, "rb") as file:
         head = file.read(2**16)
     for start, suffix in MAGIC.items():
         if head.startswith(start):
-            raise ValueError(f"{path} is packed: its name must end in {suffix}")
+            known = suffix in COMPRESSED and name == str(path)  # not of a pipe
+            cure = f"its name must end in {suffix}" if known else "unpack it"
+            raise ValueError(f"{name} is packed as {suffix}: {cure}")
+    for start, kind in NO_TEXT.items():
+        if head.startswith(start):
+            raise ValueError(f"{name} is no text: pass format={kind!r} (--format {kind})")
+    if not head:
+        raise ValueError(f"{name} is empty")
     if "encoding" not in reading:
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head)  # its end may cut a character
         except UnicodeDecodeError:
             like = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin-1"
             cure = f"pass its encoding, such as encoding={like!r} (--encoding {like})"
-            raise ValueError(f"{path} is not UTF-8: {cure}") from None
+            raise ValueError(f"{name} is not UTF-8: {cure}") from None
     lines = [*head.splitlines()[reading.get("skip", 0) :], b""][:2]  # names, and a row
     if "delimiter" not in reading and delimiter.encode() not in lines[0]:
         for mark, cure in MARKS.items():
             if mark.encode() in lines[0] and (not lines[-1] or mark.encode() in lines[-1]):
-                raise ValueError(f"{path} has {mark!r} between columns: pass {cure}")
+                raise ValueError(f"{name} has {mark!r} between columns: pass {cure}")
 
 
 _spooled: dict[str, tuple[str, Any]] = {}  # names, and files that end with the process

@@ -102,7 +102,7 @@ class NamedData:
         digests = []
         for X, y in self.blocks():
             y = np.asarray(y)
-            y = y.astype(str) if y.dtype == object else y
+            y = np.array([*map(repr, y.tolist())]) if y.dtype == object else y
             digests.append(digest_of("", {"X": inputs.make_dense(inputs.as_rows(X)), "y": y}))
         return digests[0] if len(digests) == 1 else digest_of(" ".join(digests), {})
 

@@ -185,7 +185,8 @@ def has_seed(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(has_seed, value))
     params = value.get_params(deep=False) if isinstance(value, Params) else {}
-    return "seed" in params or any(map(has_seed, params.values()))
+    own = "seed" in params and value._uses_seed
+    return own or any(map(has_seed, params.values()))
 
 
 class Measures(NamedTuple):
@@ -197,8 +198,9 @@ class Measures(NamedTuple):
     def __call__(self, learner: Learner, run: Run) -> dict[str, Any]:
         """Return the columns of a run."""
         proof, guaranteed = run.certificate, None
-        if proof and run.rounds and np.isclose(proof.loss[-1], run.loss_sums[-1]):  # no discount
-            guaranteed = float(proof.guaranteed[-1])
+        if proof and run.rounds and proof.loss.ndim == 1:  # of one output
+            if np.isclose(proof.loss[-1], run.loss_sums[-1]):  # no discount
+                guaranteed = float(proof.guaranteed[-1])
         given = self.bound and self.bound(learner, run)
         more = self.measure(learner, run) if self.measure else {}
         check_columns(more, OWN)

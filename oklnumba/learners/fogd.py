@@ -60,6 +60,10 @@ class FOGD(Learner[FOGDState, None]):
         fused = features is None or isinstance(features, FourierFeatures)
         return Traits(in_threads=True, block_rows=PLAY_ROWS if fused else ROWS)
 
+    @property
+    def _uses_seed(self) -> bool:
+        return self.features is None
+
     def _check_params(self) -> None:
         if self.features is not None:
             why = "it is for the Fourier features of features=None; set it in features"

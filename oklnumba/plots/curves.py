@@ -166,8 +166,10 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     if run.intervals is None or run.intervals.ndim == 3:
         what = "no intervals" if run.intervals is None else "intervals of several outputs"
         raise ValueError(f"a run of {run.learner} has {what}: play okl.Intervals(learner)")
-    played = np.asarray(y, dtype=float)
-    checks.require(played.shape == (run.rounds,), "y", played.shape, f"of shape ({run.rounds},)")
+    given = inputs.as_label_array(y)
+    checks.require(given.shape == (run.rounds,), "y", given.shape, f"of shape ({run.rounds},)")
+    there, played = inputs.find_labels(given), np.full(run.rounds, np.nan)
+    played[there] = inputs.as_labels(given[there], there.sum())
     labels, (low, high) = played[run.recorded - 1], run.intervals.T
     if np.isnan(labels).all():
         raise ValueError("no round that the run recorded has a label in y")

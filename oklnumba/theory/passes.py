@@ -198,7 +198,7 @@ class Span:
     def __init__(self, kernel: Any, landmarks: np.ndarray, rows: Replay, lam: float, loss: Loss):
         self.kernel, self.landmarks, self.lam, self.loss = kernel, landmarks, lam, loss
         self._rows, self._K = rows, kernel(landmarks)
-        jitter = JITTER * float(np.diag(self._K).mean())
+        jitter = JITTER * (float(np.diag(self._K).mean()) or 1.0)
         shifted = self._K.copy()
         shifted[np.diag_indices_from(shifted)] += jitter
         self._L = np.tril(cholesky.factor_matrix(shifted))
@@ -394,6 +394,8 @@ def solve_in_passes(
     most = min(landmarks or MOST_LANDMARKS, len(rows.candidates))
     with one_blas_thread:  # BLAS threads are slow on a busy machine
         pivots = pivoted_cholesky(kernel, rows.candidates, most=most, seed=0)[1]
+    if not len(pivots):  # k(x, x) = 0 everywhere: any landmark spans the function 0
+        pivots = np.zeros(1, int)
     m, start = len(pivots) if landmarks else min(FEWEST_LANDMARKS, len(pivots)), None
     while True:
         span = Span(kernel, rows.candidates[pivots[:m]], rows, lam, loss)
