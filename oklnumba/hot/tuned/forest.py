@@ -67,6 +67,7 @@ class Growth(NamedTuple):
     labels: Array  # (K, n)
     heavy: Array  # (n,): weights
     gains: Array  # (nodes,), of splits that are not made yet
+    equal: Array  # (nodes, d): which inputs are known to be the same in all rows; bool
 
 
 class Walks(NamedTuple):
@@ -112,9 +113,10 @@ def draw_threshold(x, node, growth):
     """
     values, count = growth.values, growth.stops[node] - growth.starts[node]
     rows = growth.rows[growth.starts[node] :]
-    least = most = x[rows[0]]
     for i in range(count):
         values[i] = x[rows[i]]
+    least = most = values[0]
+    for i in range(count):
         least, most = smaller(least, values[i]), larger(most, values[i])
     if least == most:
         return least, False
@@ -131,14 +133,13 @@ def measure_gain(threshold, node, growth):
     """Return the gain of splitting the values that draw_threshold wrote."""
     values, heavy, tree, gain = growth.values, growth.heavy, growth.tree, 0.0
     count, weight, below = growth.stops[node] - growth.starts[node], tree.nodes[node, ROUNDS], 0.0
-    for i in range(count):
-        below += heavy[i] if values[i] <= threshold else 0.0
-    if smaller(below, weight - below) * SAME_GAIN < growth.least:
-        return 0.0
     for k in range(growth.labels.shape[0]):
-        labels, total = growth.labels[k], 0.0
+        labels, total, below = growth.labels[k], 0.0, 0.0
         for i in range(count):
+            below += heavy[i] if values[i] <= threshold else 0.0
             total += labels[i] if values[i] <= threshold else 0.0
+        if smaller(below, weight - below) * SAME_GAIN < growth.least:
+            return 0.0
         apart = total / below - (tree.sums[node, k] - total) / (weight - below)
         gain += apart * apart
     return gain * below * (weight - below)
@@ -150,8 +151,12 @@ def find_split(node, growth):
     if not gather_labels(node, growth):
         return -1.0
     progress, best, split = growth.progress, -1.0, growth.tree.nodes[node]
+    equal = growth.equal[node]
     for j in range(growth.X.shape[0]):
+        if equal[j]:
+            continue
         threshold, differ = draw_threshold(growth.X[j], node, growth)
+        equal[j] = not differ
         if differ:
             gain = measure_gain(threshold, node, growth)
             if growth.only_two:
@@ -179,6 +184,8 @@ def split_node(node, growth):
     for i in range(others):
         rows[middle + i] = growth.above[i]
     split[CHILD] = child
+    for j in range(growth.equal.shape[1]):
+        growth.equal[child, j] = growth.equal[child + 1, j] = growth.equal[node, j]
     growth.starts[child], growth.stops[child] = start, middle
     growth.starts[child + 1], growth.stops[child + 1] = middle, stop
     tree.counts[NODES] = child + 2

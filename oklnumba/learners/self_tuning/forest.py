@@ -293,4 +293,5 @@ def make_growth(
     return loops.Growth(
         X, Y, weights, least, only_two, tree, np.array([0, seed]), starts, stops, np.arange(n),
         above, values, np.empty((len(Y), n)), np.empty(n), np.empty(len(starts)),
+        np.zeros((len(starts), len(X)), dtype=bool),
     )  # fmt: skip
