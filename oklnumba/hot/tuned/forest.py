@@ -53,6 +53,7 @@ class Growth(NamedTuple):
     """A tree that is being grown on n rows. Nodes are looked at in the order they were made."""
 
     X: Integers  # (d, n), order_bits of the inputs: vector instructions find a range of integers
+    inputs: Integers  # (i,): those that it may split
     Y: Array  # (K, n)
     weights: Array  # (n,): as so many rows each one counts
     least: float  # weight of a child
@@ -67,7 +68,7 @@ class Growth(NamedTuple):
     labels: Array  # (K, n)
     heavy: Array  # (n,): weights
     gains: Array  # (nodes,), of splits that are not made yet
-    equal: Array  # (nodes, d): which inputs are known to be the same in all rows; bool
+    equal: Array  # (nodes, i), bool: which inputs are known to be the same in all rows
 
 
 class Walks(NamedTuple):
@@ -152,17 +153,17 @@ def find_split(node, growth):
         return -1.0
     progress, best, split = growth.progress, -1.0, growth.tree.nodes[node]
     equal = growth.equal[node]
-    for j in range(growth.X.shape[0]):
+    for j in range(growth.inputs.shape[0]):
         if equal[j]:
             continue
-        threshold, differ = draw_threshold(growth.X[j], node, growth)
+        threshold, differ = draw_threshold(growth.X[growth.inputs[j]], node, growth)
         equal[j] = not differ
         if differ:
             gain = measure_gain(threshold, node, growth)
             if growth.only_two:
                 gain *= progress[RANDOM] / PRIME
             if best < 0.0 or gain > best * SAME_GAIN:
-                best, split[COLUMN] = gain, j
+                best, split[COLUMN] = gain, growth.inputs[j]
                 split[THRESHOLD] = bits_to_float(order_bits(threshold))
     return best
 
@@ -198,7 +199,7 @@ def grow_nodes(growth, numbers):
     while progress[SEEN] < counts[NODES] and numbers > 0:
         node = progress[SEEN]
         progress[SEEN] += 1
-        numbers -= (growth.stops[node] - growth.starts[node]) * growth.X.shape[0]
+        numbers -= (growth.stops[node] - growth.starts[node]) * growth.inputs.shape[0]
         if find_split(node, growth) >= 0.0:
             split_node(node, growth)
     return numbers
@@ -211,7 +212,7 @@ def grow_best(growth, numbers):
     while progress[SEEN] < counts[NODES] and numbers > 0:
         node = progress[SEEN]
         progress[SEEN] += 1
-        numbers -= (growth.stops[node] - growth.starts[node]) * growth.X.shape[0]
+        numbers -= (growth.stops[node] - growth.starts[node]) * growth.inputs.shape[0]
         gains[node] = find_split(node, growth) / growth.tree.nodes[node, ROUNDS]  # of squared error
         if progress[SEEN] == counts[NODES] < gains.shape[0] - 1:
             best = 0

@@ -272,4 +272,4 @@ class Groups:
 
 def bind_all(arguments: list[Any]) -> Any:
     """Return what loops take of each group, bound; always so many, so that types are the same."""
-    return bind(tuple(map(bind, (arguments * MOST)[:MOST])))
+    return bind(tuple((list(map(bind, arguments)) * MOST)[:MOST]))
