@@ -46,8 +46,7 @@ def _find_words(value) -> list[int]:
     if isinstance(value, tuple):
         return [word for one in value for word in _find_words(one)]
     if isinstance(value, np.ndarray):
-        address = value.__array_interface__["data"][0]  # in half the time of value.ctypes.data
-        return [0, 0, value.size, value.itemsize, address, *value.shape, *value.strides]
+        return [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
     return [int(value)]
 
 
