@@ -10,7 +10,7 @@ from oklnumba.core.inputs import as_inputs
 from oklnumba.core.params import Params, positive
 from oklnumba.core.state import INTERRUPTED, State
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
-from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
+from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers, enter
 from oklnumba.hot.primitives.linalg import write_ranges
 from oklnumba.hot.primitives.scaling import ROUNDING, standardise_rows, standardise_stream
 
@@ -29,7 +29,7 @@ def measure_range(A: np.ndarray, far: float) -> tuple[np.ndarray, np.ndarray]:
     rows = np.array(A, order="C").reshape(-1, A.shape[-1])
     rows.sort(axis=-1)
     middle, reach = np.empty((2, *A.shape[:-1]))
-    write_ranges(rows, far, ROUNDING, middle.reshape(-1), reach.reshape(-1))
+    enter(write_ranges)(rows, far, ROUNDING, middle.reshape(-1), reach.reshape(-1))
     return middle, reach
 
 

@@ -53,6 +53,7 @@ class Growth(NamedTuple):
     """A tree that is being grown on n rows. Nodes are looked at in the order they were made."""
 
     X: Integers  # (d, n), order_bits of the inputs: vector instructions find a range of integers
+    inputs: Integers  # (i,): those that it may split
     Y: Array  # (K, n)
     weights: Array  # (n,): as so many rows each one counts
     least: float  # weight of a child
@@ -67,6 +68,7 @@ class Growth(NamedTuple):
     labels: Array  # (K, n)
     heavy: Array  # (n,): weights
     gains: Array  # (nodes,), of splits that are not made yet
+    equal: Array  # (nodes, i), bool: which inputs are known to be the same in all rows
 
 
 class Walks(NamedTuple):
@@ -112,9 +114,10 @@ def draw_threshold(x, node, growth):
     """
     values, count = growth.values, growth.stops[node] - growth.starts[node]
     rows = growth.rows[growth.starts[node] :]
-    least = most = x[rows[0]]
     for i in range(count):
         values[i] = x[rows[i]]
+    least = most = values[0]
+    for i in range(count):
         least, most = smaller(least, values[i]), larger(most, values[i])
     if least == most:
         return least, False
@@ -131,14 +134,13 @@ def measure_gain(threshold, node, growth):
     """Return the gain of splitting the values that draw_threshold wrote."""
     values, heavy, tree, gain = growth.values, growth.heavy, growth.tree, 0.0
     count, weight, below = growth.stops[node] - growth.starts[node], tree.nodes[node, ROUNDS], 0.0
-    for i in range(count):
-        below += heavy[i] if values[i] <= threshold else 0.0
-    if smaller(below, weight - below) * SAME_GAIN < growth.least:
-        return 0.0
     for k in range(growth.labels.shape[0]):
-        labels, total = growth.labels[k], 0.0
+        labels, total, below = growth.labels[k], 0.0, 0.0
         for i in range(count):
+            below += heavy[i] if values[i] <= threshold else 0.0
             total += labels[i] if values[i] <= threshold else 0.0
+        if smaller(below, weight - below) * SAME_GAIN < growth.least:
+            return 0.0
         apart = total / below - (tree.sums[node, k] - total) / (weight - below)
         gain += apart * apart
     return gain * below * (weight - below)
@@ -150,14 +152,18 @@ def find_split(node, growth):
     if not gather_labels(node, growth):
         return -1.0
     progress, best, split = growth.progress, -1.0, growth.tree.nodes[node]
-    for j in range(growth.X.shape[0]):
-        threshold, differ = draw_threshold(growth.X[j], node, growth)
+    equal = growth.equal[node]
+    for j in range(growth.inputs.shape[0]):
+        if equal[j]:
+            continue
+        threshold, differ = draw_threshold(growth.X[growth.inputs[j]], node, growth)
+        equal[j] = not differ
         if differ:
             gain = measure_gain(threshold, node, growth)
             if growth.only_two:
                 gain *= progress[RANDOM] / PRIME
             if best < 0.0 or gain > best * SAME_GAIN:
-                best, split[COLUMN] = gain, j
+                best, split[COLUMN] = gain, growth.inputs[j]
                 split[THRESHOLD] = bits_to_float(order_bits(threshold))
     return best
 
@@ -179,6 +185,8 @@ def split_node(node, growth):
     for i in range(others):
         rows[middle + i] = growth.above[i]
     split[CHILD] = child
+    for j in range(growth.equal.shape[1]):
+        growth.equal[child, j] = growth.equal[child + 1, j] = growth.equal[node, j]
     growth.starts[child], growth.stops[child] = start, middle
     growth.starts[child + 1], growth.stops[child + 1] = middle, stop
     tree.counts[NODES] = child + 2
@@ -191,7 +199,7 @@ def grow_nodes(growth, numbers):
     while progress[SEEN] < counts[NODES] and numbers > 0:
         node = progress[SEEN]
         progress[SEEN] += 1
-        numbers -= (growth.stops[node] - growth.starts[node]) * growth.X.shape[0]
+        numbers -= (growth.stops[node] - growth.starts[node]) * growth.inputs.shape[0]
         if find_split(node, growth) >= 0.0:
             split_node(node, growth)
     return numbers
@@ -204,7 +212,7 @@ def grow_best(growth, numbers):
     while progress[SEEN] < counts[NODES] and numbers > 0:
         node = progress[SEEN]
         progress[SEEN] += 1
-        numbers -= (growth.stops[node] - growth.starts[node]) * growth.X.shape[0]
+        numbers -= (growth.stops[node] - growth.starts[node]) * growth.inputs.shape[0]
         gains[node] = find_split(node, growth) / growth.tree.nodes[node, ROUNDS]  # of squared error
         if progress[SEEN] == counts[NODES] < gains.shape[0] - 1:
             best = 0

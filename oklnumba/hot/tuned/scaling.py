@@ -147,8 +147,9 @@ def remember_labels(Y, limits, counts, recent, remembered, cut, new, last, diffe
     write_lags(remembered, new, counts, least, last, differences, there)
     for kept, values in ((recent, Y), (remembered, cut)):
         at = kept.shape[0] - count
-        for t in range(at):
-            copy_row(kept[t + count], kept[t], kept.shape[1])
+        for k in range(kept.shape[1]):  # a row of few numbers would take as long as a loop
+            for t in range(at):
+                kept[t, k] = kept[t + count, k]
         for t in range(Y.shape[0]):
             if has_label(Y, t):
                 copy_row(values[t], kept[at], kept.shape[1])

@@ -32,7 +32,7 @@ from oklnumba.core.state import State
 from oklnumba.hot.experts import TALLY, Aggregates
 from oklnumba.hot.primitives.jit import DONE, bind, enter
 from oklnumba.hot.tuned import forest as loops
-from oklnumba.hot.tuned.forest import COLUMN, LARGEST, NODES, NUMBERS, PRIME, SEEN
+from oklnumba.hot.tuned.forest import LARGEST, NODES, NUMBERS, PRIME, SEEN
 from oklnumba.hot.tuned.layers import LayerResults, ResidualState, mix_rounds, write_residuals
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
@@ -135,10 +135,8 @@ class Forest(State[loops.Trees, Any]):
             X, Y = self._add_lags(rounds), rounds.known.change_to(Y)
         bits = np.ascontiguousarray(X.T + 0.0).view(np.int64)  # without -0.0
         X = bits ^ ((bits >> 63) & LARGEST)  # order_bits
-        rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
-        seeds = [int(rng.integers(1, PRIME)) for rng in rngs]
         piece = left = int(settings.DEPTH * log2(n) * self._count * X.size / pieces)
-        for growth in self._begin_trees(X, Y, past.cut, seeds, at_once):
+        for growth in self._begin_trees(X, Y, past.cut, end, at_once):
             while growth.progress[SEEN] < growth.tree.counts[NODES]:
                 if left <= 0:
                     yield
@@ -147,22 +145,28 @@ class Forest(State[loops.Trees, Any]):
             grown.append(growth.tree)
         return grown
 
-    def _begin_trees(
-        self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
-    ) -> Iterable[loops.Growth]:
-        """Return the growths of trees on X and Y, (n, K), grown ``now`` or not yet.
+    def _draw_seeds(self, end: int) -> list[int]:
+        """Return the seed of each tree of round ``end``."""
+        rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
+        return [int(rng.integers(1, PRIME)) for rng in rngs]
 
-        X : (d, n), as in ``loops.Growth``; cut : (t, K), the labels of the whole past.
+    def _begin_trees(
+        self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, end: int, now: bool
+    ) -> Iterable[loops.Growth]:
+        """Return the growths of the trees of round ``end``, grown ``now`` or not yet.
+
+        X : (d, n), as in ``loops.Growth``; Y : (n, K); cut : (t, K), labels of the whole past.
         """
         low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
         only_two = bool(((X == low) | (X == high)).all())
         offset, unit, size = Y.mean(axis=0), Y.std(axis=0), np.abs(cut).max(axis=0)
         # Residuals of equal labels are rounding, which splits no node.
         unit = np.where(unit > settings.LEAST_SPREAD * size, unit, np.where(size > 0.0, size, 1.0))
-        n, ones, Y = len(Y), np.ones(len(Y)), np.ascontiguousarray(((Y - offset) / unit).T)
+        n, ones, every = len(Y), np.ones(len(Y)), np.arange(len(X))
+        Y = np.ascontiguousarray(((Y - offset) / unit).T)
         growths = [
-            make_growth(X, Y, ones, 0.0, only_two, make_tree(2 * n, offset, unit), seed)
-            for seed in seeds
+            make_growth(X, every, Y, ones, 0.0, only_two, make_tree(2 * n, offset, unit), seed)
+            for seed in self._draw_seeds(end)
         ]
         if now:
             run_together([partial(enter(loops.grow_nodes), one, ALL) for one in growths])
@@ -197,24 +201,26 @@ class Boosted(Forest):
         return super().play(rounds._replace(Y=NO_LABELS))
 
     def _begin_trees(
-        self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, seeds: list[int], now: bool
+        self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, end: int, now: bool
     ) -> Iterator[loops.Growth]:
         n, labels, how = len(Y), cut[-len(Y) :], settings.BOOSTING
         both = (cut == -1.0).any(axis=0) & (cut == 1.0).any(axis=0)
         are_signs = np.isin(labels, (-1.0, 1.0))  # but for outliers, whose residuals are 0
         signs = ((are_signs | (Y == 0.0)).all(axis=0) & both).astype(float)
+        if not signs.any():
+            return
         U = np.arctanh((labels - Y).clip(-how.surest, how.surest)).T.copy()
-        leaves, rng = max(min(how.leaves, n // how.rows), 1), np.random.default_rng(seeds)
-        for seed in seeds if signs.any() else ():
+        leaves, seeds = max(min(how.leaves, n // how.rows), 1), self._draw_seeds(end)
+        rng = np.random.default_rng(seeds)
+        for seed in seeds:
             P = 0.5 + 0.5 * np.tanh(U)
             gradients = ((labels.T > 0.0) - P) * (are_signs * signs).T
             weights = (P * (1.0 - P) * signs[:, None]).sum(axis=0)
             # In this unit the mean over the trees, which a forest forecasts, is the sum.
             tree = make_tree(2 * leaves, np.zeros(len(U)), self._count * signs)
             some = rng.permutation(len(X))[: how.inputs]
-            growth = make_growth(X[some], gradients, weights, how.curvature, False, tree, seed)
+            growth = make_growth(X, some, gradients, weights, how.curvature, False, tree, seed)
             yield growth
-            tree.nodes[:, COLUMN] = some[tree.nodes[:, COLUMN].astype(np.int64)]
             enter(loops.make_steps)(growth, P, 0.5 * how.rate, U)
 
 
@@ -284,13 +290,14 @@ def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> loops.Trees:
 
 
 def make_growth(
-    X: np.ndarray, Y: np.ndarray, weights: np.ndarray, least: float, only_two: bool,
-    tree: loops.Trees, seed: int,
+    X: np.ndarray, inputs: np.ndarray, Y: np.ndarray, weights: np.ndarray, least: float,
+    only_two: bool, tree: loops.Trees, seed: int,
 ) -> loops.Growth:  # fmt: skip
-    """Return the growth of a tree on all columns of X, (d, n), and Y, (K, n)."""
+    """Return the growth of a tree on some inputs of X, (d, n), and Y, (K, n)."""
     n, (starts, stops) = len(weights), np.zeros((2, len(tree.nodes)), dtype=np.int64)
     stops[0], (above, values) = n, np.empty((2, n), dtype=np.int64)
     return loops.Growth(
-        X, Y, weights, least, only_two, tree, np.array([0, seed]), starts, stops, np.arange(n),
-        above, values, np.empty((len(Y), n)), np.empty(n), np.empty(len(starts)),
+        X, inputs, Y, weights, least, only_two, tree, np.array([0, seed]), starts, stops,
+        np.arange(n), above, values, np.empty((len(Y), n)), np.empty(n), np.empty(len(starts)),
+        np.zeros((len(starts), len(inputs)), dtype=bool),
     )  # fmt: skip

@@ -33,7 +33,7 @@ class Known(NamedTuple):
 
     last: np.ndarray  # (n, K)
     differences: np.ndarray  # (n, K, LAGS - 1): how those before differ from it
-    there: np.ndarray  # (n, K): whether there was any
+    there: np.ndarray  # (n, K): 1 if there was any, else 0
 
     def change_to(self, Y: np.ndarray) -> np.ndarray:
         """Return labels, (n, K), less the last ones; 0 where there was none: no jump is learned."""
@@ -43,8 +43,7 @@ class Known(NamedTuple):
 def look_back(labels: np.ndarray, counts: np.ndarray) -> Known:
     """Return what is known of labels, (m, K), where ``counts``, (n,), of them have come."""
     shape = len(counts), labels.shape[1]
-    differences, there = np.empty((*shape, settings.LAGS - 1)), np.empty(shape, dtype=bool)
-    known = Known(np.empty(shape), differences, there)
+    known = Known(np.empty(shape), np.empty((*shape, settings.LAGS - 1)), np.empty(shape))
     enter(write_lags)(labels[:0], labels, counts, 0, *known)
     return known
 
@@ -165,14 +164,18 @@ class Labels(State[LabelsState, None]):
             return self._state.limits[:, None]
         labels = np.concatenate([self._state.recent, Y])
         # Of the LONG_WINDOW labels before round first, first + every, ... of this block.
-        windows = sliding_window_view(labels, LONG_WINDOW, axis=0)[first:m:every]
+        starts, (row, one) = np.arange(first, m, every), labels.strides
+        windows = np.ndarray(  # views, as of sliding_window_view, which takes 20 us
+            (len(starts), Y.shape[1], LONG_WINDOW), buffer=labels, offset=first * row,
+            strides=(every * row, one, row),
+        )  # fmt: skip
         size = max(1, WINDOWS // Y.shape[1])
         some = [windows[i : i + size] for i in range(0, len(windows), size)]
         measured = run_together([partial(measure_limits, one) for one in some], m)
         # One after another.
         in_force = np.concatenate([self._state.limits[:, None], *measured], axis=1)
         self._state.limits[:] = in_force[:, -1]
-        places = np.searchsorted(range(first, m, every), before, side="right")
+        places = np.searchsorted(starts, before, side="right")
         return in_force.take(places, axis=1)
 
     def remember(
@@ -186,7 +189,7 @@ class Labels(State[LabelsState, None]):
         state, cut, new = self._state, np.empty_like(Y), np.empty_like(Y)
         if len(known_counts):
             differences = np.empty((*Y.shape, settings.LAGS - 1))
-            self._known = Known(np.empty_like(Y), differences, np.empty(Y.shape, dtype=bool))
+            self._known = Known(np.empty_like(Y), differences, np.empty_like(Y))
         written = state.recent, state.cut, cut, new, *self._known
         self._are_usual = enter(remember_labels)(Y, limits, known_counts, *written)
         return cut, self._known

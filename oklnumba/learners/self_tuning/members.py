@@ -190,7 +190,8 @@ class Groups:
         self._every, spaces = np.arange(len(groups)), [one.arguments for one in groups]
         self._spaces = bind_all(spaces)
         # Workspace of single rounds, which go on from their forecasts, and of threads.
-        self._single = bind_all([make_rows(1, [one]) for one in spaces]), self._make_block(1)
+        self._single = bind_all([make_rows(1, [one]) for one in spaces])
+        self._few, self._block = 1, self._make_block(1)  # room for so few rounds
         self._workspaces = Workspaces(lambda: bind_all([make_rows(BLOCK_ROWS, spaces)]))
 
     def _make_block(self, n: int) -> Any:
@@ -226,8 +227,9 @@ class Groups:
         seen = loops.Seen(views.with_lags, views.scores, Y, coins, rounds.then.asked, base)
         call = partial(self._call, rounds.was_forecast, seen, some)
         if n < FEWEST_ROUNDS:
-            work, block = self._single if n == 1 else (None, self._make_block(n))
-            return [partial(call, block, loops.EVERY, work=work)]
+            if n != self._few:  # mostly as many as before
+                self._few, self._block = n, self._make_block(n)
+            return [partial(call, self._block, loops.EVERY, work=self._single if n == 1 else None)]
         self._play = partial(call, self._make_block(n))
         jobs = self._play(loops.SORT)
         return [partial(self._play, loops.PLAY, i, i + 1) for i in range(jobs)]
@@ -270,4 +272,4 @@ class Groups:
 
 def bind_all(arguments: list[Any]) -> Any:
     """Return what loops take of each group, bound; always so many, so that types are the same."""
-    return bind(tuple(map(bind, (arguments * MOST)[:MOST])))
+    return bind(tuple((list(map(bind, arguments)) * MOST)[:MOST]))
