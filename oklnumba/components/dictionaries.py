@@ -15,7 +15,7 @@ from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_rows, dense_blocks, scale_columns
 from oklnumba.core.params import Params, field_in, field_with, positive, random_seed, required
-from oklnumba.core.state import INTERRUPTED, Coins, State, StateT
+from oklnumba.core.state import INTERRUPTED, Coins, Stateful, StateT
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives import dictionary as loops
 from oklnumba.hot.primitives.jit import ATOMS, DONE
@@ -23,7 +23,7 @@ from oklnumba.hot.primitives.jit import ATOMS, DONE
 BLOCK_ROWS = 8192  # points in one call of a loop
 
 
-class _Sampler(State[StateT, loops.Work], Transformer, Params):
+class _Sampler(Stateful[StateT, loops.Work], Transformer, Params):
     """A streaming dictionary: sees points in order and keeps some of them for good.
 
     It is a step of scikit-learn's pipelines: ``fit`` starts again, ``partial_fit`` goes on.

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from oklnumba.core.guard import locked
 from oklnumba.core.inputs import as_inputs
 from oklnumba.core.params import Params, positive
-from oklnumba.core.state import INTERRUPTED, State
+from oklnumba.core.state import INTERRUPTED, Stateful
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers, enter
 from oklnumba.hot.primitives.linalg import write_ranges
@@ -73,7 +73,7 @@ class Scaling(NamedTuple):
     reach: Annotated[Array, "d", UNBOUNDED]
 
 
-class Standardizer(State[Scaling, None], Transformer, Params):
+class Standardizer(Stateful[Scaling, None], Transformer, Params):
     """Columns with mean 0 and scale 1, by the running mean and deviation without outliers.
 
     ``stream(X)`` is for online protocols: it transforms each row by the rows before it, then learns

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from operator import eq
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -336,8 +335,7 @@ def warn_of_order(X: Any, y: Any) -> None:
     """Warn if pandas' X and y have one index in two orders: their rows are paired by place."""
     if not all(hasattr(one, "iloc") for one in (X, y)) or X.index.equals(y.index):
         return
-    same = all(map(eq, X.index, y.index))  # such as times in two zones
-    if not same and X.index.isin(y.index).all():
+    if X.index.isin(y.index).all() and [*X.index] != [*y.index]:  # equal are times in two zones
         warn(
             "X and y have the same index in different orders, and rows are paired by place: pass "
             "y.loc[X.index] to pair them by index, y.to_numpy() if their places are right"

@@ -32,12 +32,12 @@ def select_prefix(prefix: str, contents: dict[str, Any]) -> dict[str, Any]:
     return {n.removeprefix(prefix): contents[n] for n in contents if n.startswith(prefix)}
 
 
-class State(Generic[StateT, WorkT]):
-    """A NamedTuple of arrays, ``_state``: made, grown, saved and restored; workspace beside it.
+class Stateful(Generic[StateT, WorkT]):
+    """Base of objects with a NamedTuple of arrays, ``_state``: made, grown, saved and restored.
 
     A subclass names it: ``class KRLS(Expansion[KRLSState, Work])`` with ``_layout = KRLSState``.
-    ``_work`` is made again whenever the state grows. ``_fault`` is set before a state changes and
-    cleared after, so an interrupted learner refuses to go on.
+    ``_work``, workspace, is made again whenever the state grows. ``_fault`` is set before a state
+    changes and cleared after, so an interrupted learner refuses to go on.
     """
 
     _layout: ClassVar[Any] = None  # the NamedTuple of the state (core/arrays.py)

@@ -15,7 +15,7 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import refuse_beyond
 from oklnumba.core.params import KW_ONLY, choice, clone, field_in, positive, required, to_spec
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot import experts as loops
 from oklnumba.learners.base.learner import Learner, Trace, find_needs
 from oklnumba.learners.base.traits import Traits
@@ -229,5 +229,5 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
         members = enumerate(self._experts)
         return name_members((f"learner {i}", one._diagnose()) for i, one in members)
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         return {f"expert{i}": one for i, one in enumerate(self._experts)}

@@ -10,7 +10,7 @@ import numpy as np
 
 from oklnumba.core.checks import repr_short, repr_type, require_number
 from oklnumba.core.guard import locked
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.traits import InForce, Traits
 
@@ -18,7 +18,7 @@ from oklnumba.learners.base.traits import InForce, Traits
 class Foreign(Learner):
     """A learner whose state is a model of another library: pickles hold it, files do not."""
 
-    __getstate__, __setstate__ = State.__getstate__, State.__setstate__
+    __getstate__, __setstate__ = Stateful.__getstate__, Stateful.__setstate__
 
     def _export(self) -> dict[str, Any]:
         return {"whole": copy.deepcopy(self.__getstate__())}  # it may learn meanwhile

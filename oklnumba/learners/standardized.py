@@ -5,7 +5,7 @@ import numpy as np
 from oklnumba.components.kernels import refuse_precomputed
 from oklnumba.components.scaling import LARGEST, Standardizer
 from oklnumba.core.params import KW_ONLY, positive, required
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot.primitives.jit import NOT_FINITE
 from oklnumba.learners.base.engine import Facts, Trace
 from oklnumba.learners.base.learner import Learner
@@ -69,5 +69,5 @@ class Standardized(Wrapper):
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         return super()._forecast(self._scaler._transform(np.clip(X, -LARGEST, LARGEST)))
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         return {"scaler": self._scaler} | super()._nested()

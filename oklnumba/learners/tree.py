@@ -8,7 +8,7 @@ import numpy as np
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import PLAY_ROWS
 from oklnumba.core.params import KW_ONLY, clone, count, required
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot.primitives.jit import ATOMS, UNBOUNDED, Array, Integers
 from oklnumba.learners.base.engine import Facts, Trace, empty_per_round
 from oklnumba.learners.base.learner import Learner
@@ -232,7 +232,7 @@ class Tree(Wrapper[TreeState]):
     def _matrices(self) -> list[Part]:
         return name_members((f"leaf{node}", one._diagnose()) for node, one in self._leaves.items())
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         return {f"leaf{node}": one for node, one in self._leaves.items()}
 
     def _export(self) -> dict[str, Any]:

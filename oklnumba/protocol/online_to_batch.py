@@ -10,7 +10,7 @@ from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import KW_ONLY, count, random_seed, required
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.wrapper import RowWrapper, check_member
@@ -166,7 +166,7 @@ class OnlineToBatch(RowWrapper):
         parts = name_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
         return parts + self._inner._diagnose()
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         return super()._nested() | {f"function{r}": f for r, f in self._functions.items()}
 
     def _export(self) -> dict[str, Any]:

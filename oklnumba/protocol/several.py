@@ -16,7 +16,7 @@ from oklnumba.core import checks, inputs
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.params import clone, required
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot import softmax as loops
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.learners.base.contents import copy_with_output
@@ -157,7 +157,7 @@ class Several(RowWrapper):
             self._learners += (copy.deepcopy(self._learners[-1]),)
         self._outputs += bool(self._learners)
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         return {f"learner{k}": one for k, one in enumerate(self._learners)}
 
 
@@ -167,7 +167,7 @@ ZERO_ONE = losses.Loss(
 )
 
 
-class Softmax(State[loops.SoftmaxState, loops.SoftmaxWork]):
+class Softmax(Stateful[loops.SoftmaxState, loops.SoftmaxWork]):
     """Softmax regression on the scores of K classes; hot/softmax.py has the steps."""
 
     _layout = loops.SoftmaxState
@@ -313,7 +313,7 @@ class OneVsRest(Several):
             before, self._softmax = self._softmax, Softmax(self._outputs)
             self._softmax._restore(before._export())
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         return super()._nested() | {"softmax": self._softmax}
 
     def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:

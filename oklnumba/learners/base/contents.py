@@ -10,7 +10,7 @@ from oklnumba.core.checks import repr_type
 from oklnumba.core.files import refuse_damage
 from oklnumba.core.params import clone, from_spec, to_spec
 from oklnumba.core.schema import Schema
-from oklnumba.core.state import State, select_prefix
+from oklnumba.core.state import Stateful, select_prefix
 from oklnumba.learners.base.engine import Engine
 
 LearnerT = TypeVar("LearnerT", bound=Engine)
@@ -48,7 +48,7 @@ def get_data(learner: Engine) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if ours._start is Engine._start:  # a user's own learner
             twin = copy_without_data(learner)
             twin._open(learner._width, learner._outputs)
-            refuse_undeclared(learner, twin, {*dir(ours), *State.__annotations__})
+            refuse_undeclared(learner, twin, {*dir(ours), *Stateful.__annotations__})
         meta["state"] = {}
         for name, value in learner._export().items():
             if isinstance(value, np.ndarray):
@@ -133,7 +133,7 @@ def refuse_undeclared(learner: Any, twin: Any, of_base: set[str]) -> None:
     own = vars(learner).keys() - of_base - learner.get_params(deep=False).keys()
     for name in sorted(own):
         value = vars(learner)[name]
-        if isinstance(value, State):
+        if isinstance(value, Stateful):
             lost = all(value is not one for one in nested)
         else:
             lost = not _is_same(value, vars(twin).get(name))

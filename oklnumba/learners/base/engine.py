@@ -39,7 +39,7 @@ from oklnumba.core import inputs
 from oklnumba.core.health import NO_MATRIX, Part
 from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import Params, find_parts
-from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT, select_prefix
+from oklnumba.core.state import INTERRUPTED, Stateful, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import NO_SINGLE, SingleRound
 from oklnumba.learners.base.traits import NOT_IN_FORCE, PLAIN, InForce, Traits
@@ -85,7 +85,7 @@ class Facts(NamedTuple):
     outliers: tuple[int, float] = 0, 0.0  # labels not learned as they came, their share of the loss
 
 
-class Engine(State[StateT, WorkT], Params):
+class Engine(Stateful[StateT, WorkT], Params):
     """A state that is played block by block; a learner adds the protocol to it (learner.py)."""
 
     # Types are comments where annotations would be hyper-parameters.
@@ -137,7 +137,7 @@ class Engine(State[StateT, WorkT], Params):
         """Return what a run says of the learner as it is now."""
         return Facts()
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         """Return the inner objects with a state, by name."""
         return {}
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from oklnumba.core import inputs
 from oklnumba.core.checks import require_count
 from oklnumba.core.guard import locked
-from oklnumba.core.state import INTERRUPTED, State, StateT, WorkT
+from oklnumba.core.state import INTERRUPTED, Stateful, StateT, WorkT
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE
 from oklnumba.hot.primitives.linalg import all_finite, product_rows
 from oklnumba.hot.primitives.losses import LINEAR_LOSS
@@ -129,5 +129,5 @@ class EitherLearner(LinearLearner):
         self._algorithm = self._choose()
         self._algorithm._open(d)
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         return {"algorithm": self._algorithm}

@@ -11,7 +11,7 @@ from oklnumba.core.guard import locked
 from oklnumba.core.health import Part
 from oklnumba.core.inputs import Signs, as_point, refuse_not_finite
 from oklnumba.core.params import clone
-from oklnumba.core.state import State, StateT
+from oklnumba.core.state import Stateful, StateT
 from oklnumba.learners.base.learner import Learner, Trace
 
 LARGEST = 0.5 * float(np.finfo(float).max)  # label whose double is finite
@@ -130,7 +130,7 @@ class Wrapper(Learner[StateT, None]):
     def _watch(self) -> dict[str, Any]:
         return self._inner._watch()
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         return {"inner": self._inner}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from oklnumba.core.guard import Paced, run_together
 from oklnumba.core.health import Part, name_members
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
@@ -271,7 +271,7 @@ class Ensemble:
         named = [(f"group{g}_atoms", group) for g, group in enumerate(self.groups)]
         return [(name, group) for name, group in named if not group.space.lags]
 
-    def parts(self) -> dict[str, State]:
+    def parts(self) -> dict[str, Stateful]:
         """Return everything with a state, by name."""
-        parts: dict[str, State] = {"ensemble": self.lasting, "layers": self.layers}
+        parts: dict[str, Stateful] = {"ensemble": self.lasting, "layers": self.layers}
         return parts | {f"group{g}": group for g, group in enumerate(self.groups)}

@@ -10,7 +10,7 @@ from oklnumba.core import checks
 from oklnumba.core.health import Part, name_members
 from oklnumba.core.inputs import cut_runs
 from oklnumba.core.params import clone
-from oklnumba.core.state import State, select_prefix
+from oklnumba.core.state import Stateful, select_prefix
 from oklnumba.hot.primitives.jit import Array
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.wrapper import check_learner
@@ -118,7 +118,7 @@ class Losses(NamedTuple):
     lost: Annotated[Array, "experts", "outputs"]  # by experts, which the certificate names
 
 
-class Lasting(State[Losses, None], Forecaster):
+class Lasting(Stateful[Losses, None], Forecaster):
     """Trees and experts, which no restart makes anew; in a replay, what they forecast at the time.
 
     recorded : (n, E, K), what they have just forecast.

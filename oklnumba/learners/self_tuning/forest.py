@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.core.guard import Paced, finish, run_together
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot.experts import TALLY, Aggregates
 from oklnumba.hot.primitives.jit import DONE, bind, enter
 from oklnumba.hot.tuned import forest as loops
@@ -44,7 +44,7 @@ ALL = 2**60  # numbers: more than a tree reads
 AMENDED = 2 + len(settings.RESIDUAL_SHRINKAGES)  # forecasts that ML-Poly weighs, the last of signs
 
 
-class Forest(State[loops.Trees, Any]):
+class Forest(Stateful[loops.Trees, Any]):
     """Trees that are grown anew on the past after some rounds, and learn on.
 
     trees, growths : how many, and after which rounds.
@@ -224,7 +224,7 @@ class Boosted(Forest):
             enter(loops.make_steps)(growth, P, 0.5 * how.rate, U)
 
 
-class Residuals(State[ResidualState, None]):
+class Residuals(Stateful[ResidualState, None]):
     """The last step, which no restart makes anew and no replay plays.
 
     forecasts : (n, AMENDED, K), p and all p + r of the last rounds.
@@ -269,7 +269,7 @@ class Residuals(State[ResidualState, None]):
                 raise Trouble(status, played)
         return residuals
 
-    def parts(self) -> dict[str, State]:
+    def parts(self) -> dict[str, Stateful]:
         """Return everything with a state, by name."""
         return {"residuals": self, "residual_forest": self.forest, "boosted": self.boosted}
 

@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from oklnumba.components.scaling import measure_range, take_medians
 from oklnumba.core.guard import run_together
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers, enter
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.hot.tuned.scaling import (
@@ -125,7 +125,7 @@ class LabelsState(NamedTuple):
     price: Annotated[Array, "outputs", UNBOUNDED]  # what they cost
 
 
-class Labels(State[LabelsState, None]):
+class Labels(Stateful[LabelsState, None]):
     """The last labels, and the limits of usual ones, measured every few rounds.
 
     Outliers are far from the last LONG_WINDOW labels and from the last SHORT_WINDOW ones. So labels

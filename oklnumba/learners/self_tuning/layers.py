@@ -8,7 +8,7 @@ import numpy as np
 from oklnumba.core.arrays import round_up_to_vector
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, Aggregation, ExpertsState, write_weights
 from oklnumba.hot.primitives.jit import DONE, UPPER, Array, bind, enter
 from oklnumba.hot.primitives.losses import SQUARED
@@ -44,7 +44,7 @@ class LayersState(NamedTuple):
     member_gaps: Annotated[Array, "outputs", "members"]
 
 
-class Layers(State[LayersState, None]):
+class Layers(Stateful[LayersState, None]):
     """Two layers of aggregation, with ridge regressions between them, each for K outputs.
 
     A regression learns label - last label from forecast - last label of each member, and of 0. So

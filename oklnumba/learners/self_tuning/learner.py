@@ -10,7 +10,7 @@ from oklnumba.core.checks import repr_short
 from oklnumba.core.guard import find_blas, finish, locked
 from oklnumba.core.health import Part
 from oklnumba.core.params import KW_ONLY, count, field_with, flag, random_seed
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot.primitives.jit import COMPILES, enter
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.hot.tuned.scaling import REACH, count_labels
@@ -388,7 +388,7 @@ class SelfTuning(Learner):
         of_experts = [part for one in self._experts for part in one.find_parts()]
         return self._ensemble.find_parts() + of_experts
 
-    def _nested(self) -> dict[str, State]:
+    def _nested(self) -> dict[str, Stateful]:
         forests = {f"forest{i}": one for i, one in enumerate(self._forests)}
         experts = {f"expert{i}": one for i, one in enumerate(self._experts)}
         others: dict[str, Any] = {"restarts": self._restarts, "labels": self._labels}

@@ -15,7 +15,7 @@ from oklnumba.core.arrays import (
 )
 from oklnumba.core.guard import FEWEST_ROUNDS
 from oklnumba.core.health import Part
-from oklnumba.core.state import Coins, State
+from oklnumba.core.state import Coins, Stateful
 from oklnumba.hot.primitives.dictionary import RANK
 from oklnumba.hot.primitives.jit import ATOMS, DONE, bind, enter
 from oklnumba.hot.primitives.udu import LANES
@@ -39,7 +39,7 @@ from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
 MOST = len(settings.SPACES)  # groups
 
 
-class Group(State[loops.GroupState, None], Forecaster):
+class Group(Stateful[loops.GroupState, None], Forecaster):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
     A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are

@@ -9,7 +9,7 @@ from typing import Annotated, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from oklnumba.core.guard import Paced, finish, one_blas_thread
-from oklnumba.core.state import State
+from oklnumba.core.state import Stateful
 from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
@@ -75,7 +75,7 @@ class RestartsState(NamedTuple):
     residuals: Annotated[Array, PAST, "outputs", SPARSE]  # as trees on these learned them
 
 
-class Restarts(State[RestartsState, None]):
+class Restarts(Stateful[RestartsState, None]):
     """The past, in memory up to the last restart, and the ensemble that is being made of it.
 
     players : trees and experts, which no restart makes anew.
