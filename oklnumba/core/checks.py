@@ -35,6 +35,22 @@ def warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
+def warn_of_time(*tables: Any) -> None:
+    """Warn if times that are pandas' index go back: rows are played in their order."""
+    for table in tables:
+        times = getattr(table, "index", None)
+        if getattr(getattr(times, "dtype", None), "kind", "") != "M":
+            continue
+        back = np.asarray(times[1:] < times[:-1])
+        if back.any():
+            warn(
+                f"the index goes back in time at row {back.argmax() + 1}, and rows are played in "
+                "their order: sort X and y, sort_index() in pandas, or reset_index(drop=True) if "
+                "the order is meant"
+            )
+            return
+
+
 def cut(text: str, longest: int = LONGEST) -> str:
     """Return a text, or its beginning and dots."""
     return text if len(text) <= longest else f"{text[: longest - 4]} ..."

@@ -290,8 +290,11 @@ def as_arrow(values: Any, name: Any) -> Any:
         array = arrow.array(np.where(find_labels(given), given.astype(str), NONE))
     is_odd = isinstance(kind := array.type, arrow.BaseExtensionType)  # as periods of pandas
     if is_odd or arrow.types.is_duration(kind) or arrow.types.is_nested(kind):
-        cure = "drop it, or make texts of it"
-        raise ValueError(f"column {name!r} holds {kind}, which is not encoded; {cure}")
+        is_period = str(getattr(values, "dtype", "")).startswith("period")
+        cure = "dates of it, .dt.to_timestamp()" if is_period else "texts of it"
+        raise ValueError(
+            f"column {name!r} holds {kind}, which is not encoded; drop it, or make {cure}"
+        )
     return getattr(array, "combine_chunks", lambda: array)()
 
 

@@ -97,6 +97,7 @@ def _pieces(
             labels = as_labels(given, part.shape[0], signs)
             if schema is not None:
                 inputs.warn_of_order(*chunk)
+            checks.warn_of_time(*chunk)
         except ValueError as error:
             if not chunked:
                 raise
