@@ -429,8 +429,8 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         (mixed, {"label": "y", "delimiter": "||"}, "delimiter must be one character"),
         (mixed, {"label": "y", "encoding": "utf-9"}, "encoding='utf-9': unknown encoding"),
         (pd.DataFrame([[1, 2, 3]], columns=[1, "1", "y"]), {"label": "y"}, "have one name: 1, '1'"),
-        (MONTHS, {"label": "y", "encode": ["m"]}, "'m' holds .*period.*drop it, or make texts"),
-        (MONTHS, {"label": "y", "dates": ["m"]}, "'m' holds .*period.*drop it, or make texts"),
+        (MONTHS, {"label": "y", "encode": ["m"]}, "'m' holds .*period.*drop it, or make dates of it"),
+        (MONTHS, {"label": "y", "dates": ["m"]}, "'m' holds .*period.*drop it, or make dates of it"),
         ([], {"label": "y"}, "source must be"),
     ]
     for source, options, message in bad:
