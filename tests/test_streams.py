@@ -306,11 +306,24 @@ def test_what_is_wrong_with_a_pipe_is_said_of_the_pipe(monkeypatch):
         (gzip.compress(b"a,y\n1,2\n"), "- is packed as .gz: unpack it"),
         ("a,y\n1,ä\n".encode("latin-1"), "- is not UTF-8"),
         (b"a;y\n1;2\n", "- has ';' between columns"),
-        (b"PAR1", "- is no text: pass format='parquet'"),
+        (b"PAR1\0", "- is not a text file: pass format='parquet'"),
         (b"", "- is empty"),
     ):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         refused("^" + re.escape(said), okl.stream, "-", label="y")
+
+
+def test_what_is_wrong_with_a_packed_file_is_said_with_its_cure(tmp_path):
+    packed = gzip.compress(b"a,y\n1,2\n3,4\n")
+    for name, data, said in (
+        ("day.csv", packed, "day.csv is packed as .gz: its name must end in .gz"),
+        ("day.csv.gz", gzip.compress(packed), "day.csv.gz is packed as .gz: unpack it"),
+        ("day.csv", b"\xfd7zXZ\0", "day.csv is packed as .xz: unpack it"),
+    ):
+        (tmp_path / name).write_bytes(data)
+        refused(re.escape(said), okl.stream, tmp_path / name, label="y")
+    (tmp_path / "day.csv").write_text("PAR1,y\n1,2\n3,4\n")  # not Parquet
+    assert together(okl.stream(tmp_path / "day.csv", label="y"))[0].tolist() == [[1.0], [3.0]]
 
 
 PLACES = {
@@ -429,8 +442,16 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         (mixed, {"label": "y", "delimiter": "||"}, "delimiter must be one character"),
         (mixed, {"label": "y", "encoding": "utf-9"}, "encoding='utf-9': unknown encoding"),
         (pd.DataFrame([[1, 2, 3]], columns=[1, "1", "y"]), {"label": "y"}, "have one name: 1, '1'"),
-        (MONTHS, {"label": "y", "encode": ["m"]}, "'m' holds .*period.*drop it, or make dates of it"),
-        (MONTHS, {"label": "y", "dates": ["m"]}, "'m' holds .*period.*drop it, or make dates of it"),
+        (
+            MONTHS,
+            {"label": "y", "encode": ["m"]},
+            "'m' holds .*period.*or make dates of it",
+        ),
+        (
+            MONTHS,
+            {"label": "y", "dates": ["m"]},
+            "'m' holds .*period.*or make dates of it",
+        ),
         ([], {"label": "y"}, "source must be"),
     ]
     for source, options, message in bad:

@@ -172,14 +172,20 @@ print(json.dumps([before, after, left]))
 
 @compiled
 @pytest.mark.slow
-def test_another_process_compiles_all_of_self_tuning_but_two_loops(tmp_path):
+def test_another_process_compiles_all_of_self_tuning_but_three_loops(tmp_path):
     cores = first_use.count_cores() > 1
     left = python(BESIDE, NUMBA_CACHE_DIR=str(tmp_path))
     assert left == [[False, cores], False, ["kernel_diags", "layer_rounds", "space_rounds"]]
 
 
+@compiled
+def test_where_the_package_brings_machine_code_no_process_helps(monkeypatch, tmp_path):
+    monkeypatch.setattr("oklnumba.hot.primitives.cache.BUNDLE", tmp_path)
+    assert not first_use.needs_help(okl.SelfTuning())
+
+
 @pytest.mark.parametrize("stop", [None, KeyboardInterrupt, OSError])
-def test_the_other_process_ends_with_the_first_round(monkeypatch, stop):
+def test_the_other_process_ends_with_the_context(monkeypatch, stop):
     made, popen = [], subprocess.Popen
     monkeypatch.setattr(first_use, "COMPILE_THE_REST", "import time; time.sleep(600)")
     monkeypatch.setattr(first_use, "needs_help", lambda _: True)

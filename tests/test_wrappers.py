@@ -178,6 +178,11 @@ def test_bad_input_is_refused_by_run_before_anything_changes(name, tmp_path):
                 refused(r"\bX\b", call, bad, y)
             for bad in (None, y[:-1], [None] * 60):
                 refused(r"\by\b|pair", call, X, bad)
+            if np.ndim(y) == 2:
+                gap = np.where(np.arange(60)[:, None] == 5, np.nan, y)
+                refused("row 5, column 0", call, X, gap)
+                if seen:
+                    refused("y has 2 columns, but the data so far had 3", call, X, y[:, :2])
         refused("loss", okl.run, learner, X, y, loss="no such loss")
         assert learner.rounds == seen
         for one in (learner, twin):

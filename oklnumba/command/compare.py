@@ -12,6 +12,7 @@ import numpy as np
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
+from oklnumba.command.first_use import compiling_beside
 from oklnumba.command.run import count_a_second, print_warnings, wrap_for_classes
 from oklnumba.core.inputs import find_labels
 from oklnumba.core.schema import Schema
@@ -65,7 +66,8 @@ class Course:
     def play(self, X: np.ndarray, y: np.ndarray) -> okl.Run:
         """Play a piece and add it to the sums."""
         if not self.rounds:
-            okl.warm_up(self.learner)  # times are without compilation
+            with compiling_beside(self.learner):
+                okl.warm_up(self.learner)  # times are without compilation
         run = okl.run(self.learner, X, y, labels=self.labels)
         self.rounds += run.rounds
         self.loss += float(np.nansum(run.losses))

@@ -4,15 +4,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import oklnumba as okl
 from oklnumba.core.guard import count_cores
 from oklnumba.core.params import find_parts
-from oklnumba.hot.primitives.jit import cache_folder
+from oklnumba.hot.primitives.jit import lacks_code
 from oklnumba.hot.tuned.layers import layer_rounds
 
-# But for the loops of members and layers, which take most of the time: both forecast 0 without.
+# All but the loops of members and layers, which take most of the time. Stubs forecast 0 instead.
 COMPILE_THE_REST = """
 import oklnumba as okl
 from oklnumba.learners.self_tuning.layers import Layers
@@ -28,22 +27,18 @@ okl.warm_up("SelfTuning")
 
 
 def needs_help(learner: okl.Learner) -> bool:
-    """Return whether SelfTuning is to be compiled, and another process can store its loops."""
-    return (
-        cache_folder() is not None
-        and not any(Path(layer_rounds.stats.cache_path).glob("layers.layer_rounds-*"))
-        and len(find_parts(okl.SelfTuning, learner)) > 0
-        and count_cores() > 1
-    )
+    """Return whether SelfTuning is to be compiled, and another process could help."""
+    plays = bool(find_parts(okl.SelfTuning, learner))
+    return plays and lacks_code(layer_rounds) and count_cores() > 1
 
 
 @contextmanager
 def compiling_beside(learner: okl.Learner) -> Iterator[None]:
-    """Let another process compile for the cache what this one does not begin with."""
+    """Let another process compile the other loops into the cache meanwhile."""
     other = None
     if needs_help(learner):
         nothing = subprocess.DEVNULL
-        command = [sys.executable, "-c", COMPILE_THE_REST]
+        command = [sys.executable, "-P", "-c", COMPILE_THE_REST]  # no modules of this folder
         with suppress(OSError):  # such as too many processes: this one compiles everything
             other = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
     try:

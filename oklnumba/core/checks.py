@@ -35,6 +35,19 @@ def warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
+def warn_of_order(X: Any, y: Any) -> None:
+    """Warn if pandas' X and y have one index in two orders: their rows are paired by place."""
+    if not all(hasattr(one, "iloc") for one in (X, y)):
+        return
+    indices = X.index, y.index
+    here, there = (i.tz_convert("UTC") if getattr(i, "tz", None) else i for i in indices)
+    if not here.equals(there) and here.isin(there).all():
+        warn(
+            "X and y have the same index in different orders, and rows are paired by place: pass "
+            "y.loc[X.index] to pair them by index, y.to_numpy() if their places are right"
+        )
+
+
 def warn_of_time(*tables: Any) -> None:
     """Warn if times that are pandas' index go back: rows are played in their order."""
     for table in tables:

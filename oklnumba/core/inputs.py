@@ -331,17 +331,6 @@ def is_gap(value: Any) -> bool:
     )
 
 
-def warn_of_order(X: Any, y: Any) -> None:
-    """Warn if pandas' X and y have one index in two orders: their rows are paired by place."""
-    if not all(hasattr(one, "iloc") for one in (X, y)) or X.index.equals(y.index):
-        return
-    if X.index.isin(y.index).all() and [*X.index] != [*y.index]:  # equal are times in two zones
-        warn(
-            "X and y have the same index in different orders, and rows are paired by place: pass "
-            "y.loc[X.index] to pair them by index, y.to_numpy() if their places are right"
-        )
-
-
 def find_labels(y: np.ndarray) -> np.ndarray:
     """Return which rows of y have a label that is neither None nor NaN, (n,)."""
     is_label = y == y

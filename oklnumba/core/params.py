@@ -128,7 +128,7 @@ class Params:
 
     @property
     def _uses_seed(self) -> bool:
-        """Whether ``seed``, where there is one, changes anything beside inner objects."""
+        """Whether ``seed`` has an effect of its own, apart from seeds of inner objects."""
         return True
 
     def _refuse_unused(self, why: str, *names: str) -> None:

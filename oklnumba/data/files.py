@@ -38,7 +38,7 @@ MAGIC = {  # how packed files begin
     b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"PK\x03\x04": ".zip", b"\xfd7zXZ": ".xz",
     b"\x28\xb5\x2f\xfd": ".zst",
 }  # fmt: skip
-NO_TEXT = {b"PAR1": "parquet", b"ARROW1": "ipc"}  # and other files
+BINARY = {b"PAR1": "parquet", b"ARROW1": "ipc"}  # how files begin that are no text
 
 
 def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
@@ -129,16 +129,17 @@ def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, A
 def _refuse_other_text(path: Path, reading: dict[str, Any], delimiter: str) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
     name = given_name(str(path))
-    with naming(name), COMPRESSED.get(path.suffix, open)(path, "rb") as file:
+    with naming(name), COMPRESSED.get(path.suffix.lower(), open)(path, "rb") as file:
         head = file.read(2**16)
     for start, suffix in MAGIC.items():
         if head.startswith(start):
-            known = suffix in COMPRESSED and name == str(path)  # not of a pipe
-            cure = f"its name must end in {suffix}" if known else "unpack it"
+            is_named = path.suffix.lower() in COMPRESSED or name != str(path)  # or is a pipe
+            is_known = suffix in COMPRESSED and not is_named
+            cure = f"its name must end in {suffix}" if is_known else "unpack it"
             raise ValueError(f"{name} is packed as {suffix}: {cure}")
-    for start, kind in NO_TEXT.items():
-        if head.startswith(start):
-            raise ValueError(f"{name} is no text: pass format={kind!r} (--format {kind})")
+    for start, kind in BINARY.items():
+        if head.startswith(start) and b"\0" in head:
+            raise ValueError(f"{name} is not a text file: pass format={kind!r} (--format {kind})")
     if not head:
         raise ValueError(f"{name} is empty")
     if "encoding" not in reading:
@@ -174,10 +175,11 @@ def given_name(path: str) -> str:
 def _skip_lines(path: Path, count: int, encoding: str) -> Path:
     """Return a temporary file without the first lines, which pyarrow's datasets do not skip."""
     text: Any = {"encoding": encoding, "newline": ""}
-    with naming(str(path)), COMPRESSED.get(path.suffix, open)(path, "rt", **text) as file:
+    name, unpack = given_name(str(path)), COMPRESSED.get(path.suffix.lower(), open)
+    with naming(name), unpack(path, "rt", **text) as file:
         for _ in range(count):
             file.readline()
-        return _spool(file, given_name(str(path)), "w", **text)
+        return _spool(file, name, "w", **text)
 
 
 @contextmanager

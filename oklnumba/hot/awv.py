@@ -95,7 +95,7 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out, certifica
 
     Z : (n, >= r); Y : (n, K), NaN in rows that are only forecast. A needs no labels, so T rounds
     that share a pass enter it together; c learns them one by one. Any T gives the same bits.
-    ``out.growth`` is the caller's if compared = r: zeros of PKAWV; else it is written here.
+    ``out.growth`` is read if compared = r, where PKAWV has zeros; else it is written here.
     """
     t, r, compared = stretch.first, stretch.r, stretch.compared
     while t < stretch.stop:

@@ -35,7 +35,7 @@ rounds is played in two passes, and a single round in these steps, by nystrom_aw
                        if x_t joins: find_distance: rho; extend_span, if rho > 0: R, and q_t gets
                        the entry rho, less a nugget; keep_point, in either case: atom and KORS.
     append_past        adds the rounds to the past, but none from the last atom of max_size on
-    write_borders    f_s, border and gains of all that joined off the span, together
+    write_borders      f_s, border and gains of all that joined off the span, together
     play_stretches     border_factor: A and b grow, where the span grew; what that takes off the
                        best function's loss goes to out.growth; awv_rounds: AWV on q_t
     certify            from y_t, a and growth: loss, best function's loss, bound (hot/awv.py)

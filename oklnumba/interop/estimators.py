@@ -76,7 +76,7 @@ class OnlineEstimator(BaseEstimator):
         """Return X, or X and y, checked by scikit-learn; errors name the column of a frame."""
         options |= {"accept_sparse": "csr", "dtype": np.float64}
         if len(data) == 2:
-            inputs.warn_of_order(*data)
+            checks.warn_of_order(*data)
             data = data[0], self._read_labels(data[1])
         if any(map(np.ma.is_masked, data)):
             raise ValueError("X or y has masked entries; fill or drop them first")

@@ -164,7 +164,7 @@ class _Model:
         """Play the rows of a frame in order, as ``learn_one`` for each."""
         if hasattr(y, "columns"):
             raise ValueError(f"y must be a series, but is a frame; use y[{list(y.columns)[0]!r}]")
-        inputs.warn_of_order(X, y)
+        checks.warn_of_order(X, y)
         keys, rows = self._make_rows(X)
         if len(rows):
             self._player._check_points(rows)

@@ -96,7 +96,7 @@ def _pieces(
             given = chunk[1] if schema is None else schema.as_signs(chunk[1])
             labels = as_labels(given, part.shape[0], signs)
             if schema is not None:
-                inputs.warn_of_order(*chunk)
+                checks.warn_of_order(*chunk)
             checks.warn_of_time(*chunk)
         except ValueError as error:
             if not chunked:

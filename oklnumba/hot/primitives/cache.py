@@ -243,6 +243,11 @@ def _say_that_it_is_damaged(folder) -> None:
     )
 
 
+def has_code(loop) -> bool:
+    """Return whether the package or the folder has machine code of a loop, as it is now."""
+    return BUNDLE.is_dir() or bool(loop._cache._cache_file._load_index())
+
+
 def cache_of(function):
     """Return the cache of a function; none without a stamp, as an edit would not be seen."""
     if not stamp(function):

@@ -74,6 +74,7 @@ def _compile_plain(function, options):
 
 try:
     from oklnumba.hot.primitives.bound import bind, unbind
+    from oklnumba.hot.primitives.cache import has_code
     from oklnumba.hot.primitives.compiler import WIDE, compile_whole
 
     _lacks = False
@@ -163,6 +164,11 @@ def cache_folder() -> str | None:
 def has_compiled() -> bool:
     """Return whether this process compiled anything itself."""
     return any(loop.stats.cache_misses for loop in LOOPS)
+
+
+def lacks_code(loop) -> bool:
+    """Return whether a loop is to be compiled, and another process could do it for this one."""
+    return COMPILES and not PLAIN and cache_folder() is not None and not has_code(loop)
 
 
 def entry(loop, arguments):

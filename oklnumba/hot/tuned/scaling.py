@@ -147,7 +147,7 @@ def remember_labels(Y, limits, counts, recent, remembered, cut, new, last, diffe
     write_lags(remembered, new, counts, least, last, differences, there)
     for kept, values in ((recent, Y), (remembered, cut)):
         at = kept.shape[0] - count
-        for k in range(kept.shape[1]):  # a row of few numbers would take as long as a loop
+        for k in range(kept.shape[1]):  # rows are short: the long loop is the inner one
             for t in range(at):
                 kept[t, k] = kept[t + count, k]
         for t in range(Y.shape[0]):

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import inputs
-from oklnumba.core.checks import require_flag, warn, warn_of_time
+from oklnumba.core.checks import require_flag, warn, warn_of_order, warn_of_time
 from oklnumba.core.files import write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
@@ -135,7 +135,7 @@ class Learner(Engine[StateT, WorkT]):
         ``MultiOutput``; known : ``rounds`` when rows were forecast whose labels are late, or (n,).
         """
         with self._lock, np.errstate(under="ignore"):
-            inputs.warn_of_order(X, y)
+            warn_of_order(X, y)
             warn_of_time(X, y)
             schema = self._schema_for(X)
             X = inputs.as_rows(X, self._width, schema=schema, fill=False)

@@ -26,6 +26,10 @@ class SampledSpan(Learner[SpanT, WorkT]):
     A subclass has the hyper-parameters mu, beta, eps, sampler and seed.
     """
 
+    @property
+    def _uses_seed(self) -> bool:
+        return vars(self)["sampler"] != "ald"
+
     def _check_params(self) -> None:
         super()._check_params()
         sampler, rest = vars(self)["sampler"], ("beta", "eps")

@@ -191,7 +191,7 @@ class Groups:
         self._spaces = bind_all(spaces)
         # Workspace of single rounds, which go on from their forecasts, and of threads.
         self._single = bind_all([make_rows(1, [one]) for one in spaces])
-        self._few, self._block = 1, self._make_block(1)  # room for so few rounds
+        self._block_rows, self._block = 1, self._make_block(1)  # kept from call to call
         self._workspaces = Workspaces(lambda: bind_all([make_rows(BLOCK_ROWS, spaces)]))
 
     def _make_block(self, n: int) -> Any:
@@ -227,8 +227,8 @@ class Groups:
         seen = loops.Seen(views.with_lags, views.scores, Y, coins, rounds.then.asked, base)
         call = partial(self._call, rounds.was_forecast, seen, some)
         if n < FEWEST_ROUNDS:
-            if n != self._few:  # mostly as many as before
-                self._few, self._block = n, self._make_block(n)
+            if n != self._block_rows:
+                self._block_rows, self._block = n, self._make_block(n)
             return [partial(call, self._block, loops.EVERY, work=self._single if n == 1 else None)]
         self._play = partial(call, self._make_block(n))
         jobs = self._play(loops.SORT)

@@ -185,7 +185,7 @@ class Restarts(Stateful[RestartsState, None]):
         while ensemble.replayed < end:  # rounds played meanwhile: their points may join
             latest = self.past(count := int(self._counts[PAST]))
             stop = count if count == end else count - longest  # rows with a turn before have come
-            if stop == end or stop - ensemble.replayed >= more:  # few cost as much as one
+            if stop == end or stop - ensemble.replayed >= more:  # few rows cost as much
                 turns = latest.turns(ensemble.replayed, built, longest)
                 yield from ensemble.replay(latest, stop, turns, True, more)
             yield
