@@ -340,9 +340,10 @@ def test_seeds_move_with_the_permutation_and_more_columns_and_keywords_of_run():
     with pytest.warns(UserWarning, match="no regret"):  # of several outputs
         table = okl.regret_vs_size(two, X, np.column_stack([Y, -Y]), KERNEL)
     assert (table.rows[0]["error"], table.rows[0]["bound"]) == ("", None)
-    same = okl.FOGD(okl.TaylorFeatures(1), loss="squared")
-    for same in (same, okl.ProsNKONS(KERNEL, sampler="ald", loss="squared")):
-        assert len(okl.regret_vs_size(same, X, Y, KERNEL, seeds=3, sizes=[3])) == 1
+    lifted, ald = okl.FOGD(okl.TaylorFeatures(1)), okl.ProsNKONS(KERNEL, sampler="ald")
+    for seedless in (lifted, ald):
+        seedless.loss = "squared"
+        assert len(okl.regret_vs_size(seedless, X, Y, KERNEL, seeds=3, sizes=[3])) == 1
     tuned = okl.sweep(okl.FOGD(), (X, Y), [2], tune={"seed": [7]})
     assert "seed=7" in tuned["parameters"][0]
     table = okl.sweep(fogd, (X, Y), 1, measure=measure_rounds, loss="absolute")

@@ -51,7 +51,7 @@ def warn_of_order(X: Any, y: Any) -> None:
 def warn_of_time(*tables: Any) -> None:
     """Warn if times that are pandas' index go back: rows are played in their order."""
     for table in tables:
-        times = getattr(table, "index", None)
+        times: Any = getattr(table, "index", None)
         if getattr(getattr(times, "dtype", None), "kind", "") != "M":
             continue
         back = np.asarray(times[1:] < times[:-1])
