@@ -352,6 +352,13 @@ CASES = {
         "write('h.csv', lzma.open('g.csv').read()); found = read('h.csv', label='y')", NAMED),
     "Parquet as CSV": ("FRAME.to_parquet('g.csv')", "read('g.csv', label='y')",
         "format='parquet'", ",", NAMED),
+    "texts of numbers in a file": ("FRAME.assign(b=AB.b.astype(str)).to_parquet('g.parquet')",
+        "read('g.parquet', label='y')", "pandas.read_parquet(FILE).astype({COLUMN: float})",
+        "found = read(pandas.read_parquet('g.parquet').astype({'b': float}), label='y')", NAMED),
+    "a long text in a CSV": (
+        "FRAME.assign(note=['x' * 2_000_000] * 2 + [''] * 58).to_csv('g.csv', index=False)",
+        "read('g.csv', label='y', drop=['note'])", "okl.stream(pandas.read_csv('g.csv'), label=...)",
+        "found = read(pandas.read_csv('g.csv'), label='y', drop=['note'])", NAMED),
     "Feather V1": (
         "feather.write_feather(pyarrow.Table.from_pandas(FRAME), 'g.feather', version=1)",
         "read('g.feather', label='y')", "okl.stream(pandas.read_feather('g.feather'), label=...)",
