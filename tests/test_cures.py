@@ -357,7 +357,7 @@ CASES = {
         "found = read(pandas.read_parquet('g.parquet').astype({'b': float}), label='y')", NAMED),
     "a long text in a CSV": (
         "FRAME.assign(note=['x' * 2_000_000] * 2 + [''] * 58).to_csv('g.csv', index=False)",
-        "read('g.csv', label='y', drop=['note'])", "okl.stream(pandas.read_csv('g.csv'), label=...)",
+        "read('g.csv', label='y', drop=['note'])", "okl.stream(pandas.read_csv(",
         "found = read(pandas.read_csv('g.csv'), label='y', drop=['note'])", NAMED),
     "Feather V1": (
         "feather.write_feather(pyarrow.Table.from_pandas(FRAME), 'g.feather', version=1)",

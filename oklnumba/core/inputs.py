@@ -549,10 +549,8 @@ def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     plain = [one.replace(".", "").replace(",", ".") for one in odd.values() if "," in one]
     has_points = any("." in one for one in odd.values())
     if not odd:
-        advice = (
-            "; they are texts of numbers: pass numbers, by np.asarray(...).astype(float), of a "
-        )
-        advice += "file by okl.stream(pandas.read_parquet(FILE).astype({COLUMN: float}), label=...)"
+        advice = "; they are texts of numbers: pass numbers, by np.asarray(...).astype(float), of "
+        advice += "a file okl.stream(pandas.read_parquet(FILE).astype({COLUMN: float}), label=...)"
     elif all(map(THOUSANDS.fullmatch, odd.values())):
         advice = BY_PANDAS.format("thousands=','")
         advice += "" if has_points else f"; where commas are decimal{BY_DECIMAL}"

@@ -31,7 +31,7 @@ CURES = {  # of what pyarrow says
     "Unable to merge": f"; where a column of the file names its folder, {RENAME}",
     "Not an Arrow file": "; okl.stream(pandas.read_feather({0!r}), label=...) reads Feather V1, "
     "and okl.stream(pyarrow.ipc.open_stream({0!r}).read_all(), label=...) an Arrow stream",
-    "straddling object": "; a row is longer than 1 MB: drop its long text, or read the file by "
+    "straddling object": "; a row is longer than 1 MB: cut its long text, or read the file by "
     "okl.stream(pandas.read_csv({0!r}), label=...)",
 }
 MARKS = {one: f"delimiter={one!r} (--delimiter {one!r})" for one in ",;|"}  # between columns
