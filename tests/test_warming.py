@@ -13,6 +13,7 @@ import oklnumba as okl
 from oklnumba.command import first_use
 from oklnumba.command.parser import main
 from oklnumba.hot.primitives import jit
+from oklnumba.hot.primitives.cache import BUNDLE
 from oklnumba.protocol import warming
 from tests.battery import CLASSES
 from tests.checks import ROOT, python, refused
@@ -172,6 +173,7 @@ print(json.dumps([before, after, left]))
 
 @compiled
 @pytest.mark.slow
+@pytest.mark.skipif(BUNDLE.is_dir() or jit.PLAIN, reason="nothing is compiled, or by numba")
 def test_another_process_compiles_all_of_self_tuning_but_three_loops(tmp_path):
     cores = first_use.count_cores() > 1
     left = python(BESIDE, NUMBA_CACHE_DIR=str(tmp_path))

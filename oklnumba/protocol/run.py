@@ -95,9 +95,9 @@ def _pieces(
             learner._check_points(part)
             given = chunk[1] if schema is None else schema.as_signs(chunk[1])
             labels = as_labels(given, part.shape[0], signs)
-            if schema is not None:
+            if any(hasattr(one, "iloc") for one in chunk):  # of pandas
                 checks.warn_of_order(*chunk)
-            checks.warn_of_time(*chunk)
+                checks.warn_of_time(*chunk)
         except ValueError as error:
             if not chunked:
                 raise
