@@ -149,6 +149,14 @@ def test_every_set_but_susy_and_higgs_has_a_digest_and_a_way_to_get_it():
         assert bool(spec.urls) != bool(spec.advice)
 
 
+def test_raw_values_and_targets():
+    data = datasets.load("casp", scale=None)
+    assert (data.y.min(), round(data.y.max(), 3)) == (0, 20.999)
+    assert round(data.y.mean(), 4) == 7.7485
+    assert data.X.flags.c_contiguous and data.X.dtype == np.float64
+    np.testing.assert_allclose(data.X[0, :2], [13558.3, 4305.35], rtol=1e-5)
+
+
 # --- scaling and permuting ------------------------------------------------------------------------
 
 

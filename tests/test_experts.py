@@ -118,7 +118,7 @@ def test_bound_of_the_squared_loss_against_an_expert_and_sequences_of_them(rows,
             assert own - least <= bound + 1e-9 * B**2 * len(y)
 
 
-@settings(max_examples=120 if COMPILED else 20)
+@settings(max_examples=250 if COMPILED else 20)
 @given(rows=rounds, loss=st.sampled_from(["absolute", "hinge", "logistic"]))
 def test_bound_of_hedge(rows, loss):
     F = np.clip([f for f, _, times in rows for _ in range(times)], -1, 1)

@@ -245,14 +245,18 @@ def test_a_label_that_lacks_is_named(dtype):
     refused("y has nan at row 1", okl.FOGD(n_frequencies=20).partial_fit, QUARTERS, labels)
 
 
-@pytest.mark.parametrize("play", ["run", "chunks", "partial_fit", "estimator"])
+PLAYS = {
+    "run": okl.run,
+    "chunks": lambda learner, X, y: okl.run(learner, [(X, y)]),
+    "partial_fit": lambda learner, X, y: learner.partial_fit(X, y),
+}
+
+
+@pytest.mark.parametrize("play", [*PLAYS, "estimator"])
 def test_one_index_in_two_orders_is_warned_of(play):
     """As rows are paired by place, X.sample(frac=1) and y train on labels of other rows."""
-    plays = {
-        "run": okl.run,
-        "chunks": lambda learner, X, y: okl.run(learner, [(X, y)]),
-        "partial_fit": lambda learner, X, y: learner.partial_fit(X, y),
-        "estimator": lambda learner, X, y: okl.interop.OnlineClassifier(learner).fit(X, y),
+    plays = PLAYS | {
+        "estimator": lambda learner, X, y: okl.interop.OnlineClassifier(learner).fit(X, y)
     }
     X, y = pd.DataFrame(QUARTERS, columns=NAMES), pd.Series(SIGNS)
     shuffled = X.sample(frac=1.0, random_state=0)
@@ -267,24 +271,19 @@ def test_one_index_in_two_orders_is_warned_of(play):
         plays[play](make(), X.set_axis(hours), local)
 
 
-@pytest.mark.parametrize("play", ["run", "chunks", "partial_fit"])
+@pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_an_index_that_goes_back_in_time_is_warned_of(play, zone):
     """Rows are played in their order, so forecasts would know later labels."""
-    plays = {
-        "run": okl.run,
-        "chunks": lambda learner, X, y: okl.run(learner, [(X, y)]),
-        "partial_fit": lambda learner, X, y: learner.partial_fit(X, y),
-    }
     days = pd.date_range("2026-03-29", periods=N, freq="h", tz=zone).repeat(2)[:N]  # two an hour
     X, y = pd.DataFrame(QUARTERS, index=days, columns=NAMES), pd.Series(SIGNS, index=days)
     back = np.r_[:70, N - 1, 70 : N - 1]
     for rows, labels in ((X, y), (X, y.to_numpy()), (QUARTERS, y)):
         with warnings.catch_warnings(action="error"):
-            plays[play](make(), rows, labels)
+            play(make(), rows, labels)
         turned = [one.iloc[back] if hasattr(one, "iloc") else one for one in (rows, labels)]
         with pytest.warns(UserWarning, match=r"back in time at row 71, .*sort_index.*reset_index"):
-            plays[play](make(), *turned)
+            play(make(), *turned)
 
 
 def test_an_estimator_that_shuffles_rows_takes_times_in_any_order():

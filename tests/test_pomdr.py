@@ -62,6 +62,13 @@ def test_pomdr_equals_the_textbook(kernel, name):
     assert learner.diary.size == len(supports[-1])
 
 
+def test_the_printed_norm_update_would_be_wrong():
+    """Errata 26, negative control: lambda |grad|^2 in place of lambda^2 |grad|^2 is wrong."""
+    learner = okl.POMDR(okl.Gaussian(1.0), radius=1.0).learn_one([0.0], 1.0)
+    rate = 1.0 / math.sqrt(3.0)
+    assert learner.norm == pytest.approx(rate) and abs(learner.norm - math.sqrt(rate)) > 0.1
+
+
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="too few rounds for removals")
 def test_the_diary():
     X, y = classes(N)

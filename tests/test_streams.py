@@ -317,6 +317,7 @@ def test_what_is_wrong_with_a_packed_file_is_said_with_its_cure(tmp_path):
     packed = gzip.compress(b"a,y\n1,2\n3,4\n")
     for name, data, said in (
         ("day.csv", packed, "day.csv is packed as .gz: its name must end in .gz"),
+        ("day.CSV.GZ", packed, "day.CSV.GZ is packed as .gz: its name must end in .gz"),
         ("day.csv.gz", gzip.compress(packed), "day.csv.gz is packed as .gz: unpack it"),
         ("day.csv", b"\xfd7zXZ\0", "day.csv is packed as .xz: unpack it"),
     ):
@@ -442,16 +443,8 @@ def test_what_cannot_be_streamed_is_refused_at_the_call(tmp_path):
         (mixed, {"label": "y", "delimiter": "||"}, "delimiter must be one character"),
         (mixed, {"label": "y", "encoding": "utf-9"}, "encoding='utf-9': unknown encoding"),
         (pd.DataFrame([[1, 2, 3]], columns=[1, "1", "y"]), {"label": "y"}, "have one name: 1, '1'"),
-        (
-            MONTHS,
-            {"label": "y", "encode": ["m"]},
-            "'m' holds .*period.*or make dates of it",
-        ),
-        (
-            MONTHS,
-            {"label": "y", "dates": ["m"]},
-            "'m' holds .*period.*or make dates of it",
-        ),
+        (MONTHS, {"label": "y", "encode": ["m"]}, "'m' holds .*period.*drop it, or make dates"),
+        (MONTHS, {"label": "y", "dates": ["m"]}, "'m' holds .*period.*drop it, or make dates"),
         ([], {"label": "y"}, "source must be"),
     ]
     for source, options, message in bad:

@@ -169,6 +169,23 @@ def test_a_run_that_broke_off_goes_on_bit_for_bit(name, tmp_path):
 
 
 @every_player
+def test_a_run_is_saved_and_a_player_starts_anew(name, tmp_path):
+    X, y = PLAYERS[name][1](120)
+    learner = player(name)
+    run = okl.run(learner, X, y)
+    run.save(tmp_path / "run.npz")
+    back = okl.Run.load(tmp_path / "run.npz")
+    assert_same_run(back, run)
+    assert repr(back) == repr(run) and type(learner).__name__ in repr(run)
+    if run.scores is not None:
+        np.testing.assert_array_equal(back.scores, run.scores)
+        assert run.loss == "zero-one" and run.mean_loss == run.mistake_rate == run.mistakes.mean()
+        np.testing.assert_array_equal(run.mistakes, run.predictions != y)
+    assert learner.reset().rounds == learner.size == 0
+    assert_same_run(okl.run(learner, X, y), run)
+
+
+@every_player
 def test_bad_input_is_refused_by_run_before_anything_changes(name, tmp_path):
     X, y = PLAYERS[name][1](60)
     learner, twin = player(name), player(name)

@@ -131,13 +131,13 @@ def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, A
 def _refuse_other_text(path: Path, reading: dict[str, Any], delimiter: str) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
     name = given_name(str(path))
-    with naming(name), COMPRESSED.get(path.suffix.lower(), open)(path, "rb") as file:
+    with naming(name), COMPRESSED.get(path.suffix, open)(path, "rb") as file:
         head = file.read(2**16)
     for start, suffix in MAGIC.items():
         if head.startswith(start):
-            is_named = path.suffix.lower() in COMPRESSED or name != str(path)  # or is a pipe
-            is_known = suffix in COMPRESSED and not is_named
-            cure = f"its name must end in {suffix}" if is_known else "unpack it"
+            is_once = path.suffix not in COMPRESSED and name == str(path)  # and no pipe
+            needs_name = suffix in COMPRESSED and is_once
+            cure = f"its name must end in {suffix}" if needs_name else "unpack it"
             raise ValueError(f"{name} is packed as {suffix}: {cure}")
     for start, kind in BINARY.items():
         if head.startswith(start) and b"\0" in head:
@@ -177,7 +177,7 @@ def given_name(path: str) -> str:
 def _skip_lines(path: Path, count: int, encoding: str) -> Path:
     """Return a temporary file without the first lines, which pyarrow's datasets do not skip."""
     text: Any = {"encoding": encoding, "newline": ""}
-    name, unpack = given_name(str(path)), COMPRESSED.get(path.suffix.lower(), open)
+    name, unpack = given_name(str(path)), COMPRESSED.get(path.suffix, open)
     with naming(name), unpack(path, "rt", **text) as file:
         for _ in range(count):
             file.readline()

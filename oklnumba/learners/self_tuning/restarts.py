@@ -181,12 +181,10 @@ class Restarts(Stateful[RestartsState, None]):
         turns = past.turns(0)
         longest = int((np.arange(built) - turns).max())
         yield from ensemble.replay(past, built, turns, False, rows)
-        more = rows // settings.JOIN_COST
         while ensemble.replayed < end:  # rounds played meanwhile: their points may join
             latest = self.past(count := int(self._counts[PAST]))
             stop = count if count == end else count - longest  # rows with a turn before have come
-            if stop == end or stop - ensemble.replayed >= more:  # few rows cost as much
-                turns = latest.turns(ensemble.replayed, built, longest)
-                yield from ensemble.replay(latest, stop, turns, True, more)
+            turns = latest.turns(ensemble.replayed, built, longest)
+            yield from ensemble.replay(latest, stop, turns, True, rows // settings.JOIN_COST)
             yield
         return ensemble
