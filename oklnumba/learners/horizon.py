@@ -18,6 +18,7 @@ from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.waiting import LateLabels
 from oklnumba.learners.base.wrapper import Wrapper, check_member
+from oklnumba.learners.lags import add_labels
 
 REFUSAL = Refusal("Horizon", "raise steps by as many rounds")
 
@@ -148,7 +149,9 @@ class Horizon(Wrapper[HorizonState]):
         labels = np.concatenate([recent, y])
         known = np.where(np.isnan(labels), 0, np.arange(len(labels)))
         labels = labels[np.maximum.accumulate(known)]
-        Z, now = self._make_rows(X, sliding_window_view(labels, len(recent))[: len(y)])
+        # NaN where no label is known.
+        past = sliding_window_view(labels, len(recent))[: len(y)]
+        Z, now = add_labels(X, past, self._used_lags)
         recent[:] = labels[len(y) :]
         first = int(np.isnan(Z).any(axis=1).sum())  # the rows without all labels come first
         trace.predictions[:first], trace.sizes[:first] = 0.0, self.size
@@ -165,21 +168,10 @@ class Horizon(Wrapper[HorizonState]):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         recent = self._state.recent
-        Z, now = self._make_rows(X, np.broadcast_to(recent, (len(X), len(recent))))
+        Z, now = add_labels(X, np.broadcast_to(recent, (len(X), len(recent))), self._used_lags)
         if np.isnan(Z[:1]).any():
             return np.nan_to_num(now)
         return self._inner._forecast_inside(Z) + now
-
-    def _make_rows(self, X: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the learner's inputs, NaN where no label is known, and what to add to forecasts.
-
-        past : (n, at least the longest lag), labels before each row.
-        """
-        known = past[:, [-lag for lag in self._used_lags]]
-        now = known[:, 0].copy()
-        Z = np.column_stack([now, known[:, 1:] - now[:, None], X])
-        Z[np.isnan(now)] = np.nan
-        return Z, now
 
     def _export(self) -> dict[str, Any]:
         return super()._export() | self._late.contents()

@@ -1,5 +1,6 @@
 """Time series: the last labels as inputs of any learner."""
 
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -14,6 +15,19 @@ from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.wrapper import Wrapper, check_member
 
 REFUSAL = Refusal("Lags", "take the lags of okl.Horizon instead")
+
+
+def add_labels(
+    X: np.ndarray, past: np.ndarray, lags: Sequence[int], difference: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return inputs with the labels of some lags before each row, and what to add to forecasts.
+
+    past : (n, at least the longest lag), labels before each row.
+    """
+    lagged = past[:, [-lag for lag in lags]]  # a copy
+    last = lagged[:, 0].copy() if difference else np.zeros(len(X))
+    lagged[:, 1:] -= last[:, None]
+    return np.column_stack([lagged, X]), last  # columns that come later stand last
 
 
 class LagsState(NamedTuple):
@@ -107,7 +121,8 @@ class Lags(Wrapper[LagsState]):
         if self._played == 0:
             recent[:] = y[0]
         labels = np.concatenate([recent, y])
-        Z, last = self._add_labels(X, sliding_window_view(labels, len(recent))[:-1])
+        past = sliding_window_view(labels, len(recent))[:-1]
+        Z, last = add_labels(X, past, self._used_lags, self._hyper.difference)
         if self._played == 0:  # no label has come yet
             Z[0, : -X.shape[1]] = last[0] = 0.0
         super()._play(Z, y - last, trace)
@@ -118,12 +133,6 @@ class Lags(Wrapper[LagsState]):
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
         recent = self._state.recent
-        Z, last = self._add_labels(X, np.broadcast_to(recent, (len(X), len(recent))))
+        past = np.broadcast_to(recent, (len(X), len(recent)))
+        Z, last = add_labels(X, past, self._used_lags, self._hyper.difference)
         return super()._forecast(Z) + last
-
-    def _add_labels(self, X: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return inputs with past labels, (n, lags), and what to add to the learner's forecasts."""
-        lagged = past[:, [-lag for lag in self._used_lags]].copy()
-        last = lagged[:, 0].copy() if self._hyper.difference else np.zeros(len(X))
-        lagged[:, 1:] -= last[:, None]
-        return np.column_stack([lagged, X]), last  # columns that come later stand last
