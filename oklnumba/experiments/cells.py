@@ -251,16 +251,6 @@ def call_all(
     yield from parallel(delayed(_call)(function, i, *one) for i, one in enumerate(items))
 
 
-def count_workers(n_jobs: int | None) -> int:
-    """Return how many calls ``call_all`` makes at once."""
-    if find_spec("joblib") is None:
-        return 1
-    from joblib import Parallel, effective_n_jobs
-
-    given = Parallel().n_jobs if n_jobs is None else n_jobs  # of parallel_config
-    return effective_n_jobs(given)
-
-
 def _call(function: Callable, i: int, *arguments: Any) -> tuple[int, Any]:
     return i, function(*arguments)
 

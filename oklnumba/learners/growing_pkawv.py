@@ -104,17 +104,10 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         d, degree = self._lengths["d"], int(self._counts[DEGREE]) + 1
         return comb(d + degree, degree) <= self._hyper.max_size
 
-    def _next_growth(self) -> int:
-        """Return the round after which the degree grows next, if it may."""
-        after = self._hyper.first
-        while after <= self._played:
-            after *= 2
-        return after
-
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
-        start = 0
+        first, start = self._hyper.first, 0
         while start < len(X):
-            growing, after = self._may_grow(), self._next_growth()
+            growing, after = self._may_grow(), first << (self._played // first).bit_length()
             stop = min(len(X), start + after - self._played) if growing else len(X)
             part, labels = X[start:stop], y[start:stop]
             if growing:

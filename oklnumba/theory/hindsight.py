@@ -204,18 +204,14 @@ class Hindsight:
             self._solved[t] = best.loss, value, best.lower, best.upper
             if t == self.rounds:
                 self._last = best
-            self._warn_of_width(t, best)
-
-    def _warn_of_width(self, t: int, best: Comparator) -> None:
-        """Warn once if the interval is wide."""
-        width = best.upper - best.lower
-        if width > WIDE * best.upper and not self._warned:
-            self._warned = True
-            checks.warn(
-                f"after round {t} the best objective is uncertain by "
-                f"{100 * width / best.upper:.0f} %, so the regret is too; pass more landmarks, "
-                "features that hold more of the kernel, or raise lam"
-            )
+            width = best.upper - best.lower
+            if width > WIDE * best.upper and not self._warned:
+                self._warned = True
+                checks.warn(
+                    f"after round {t} the best objective is uncertain by "
+                    f"{100 * width / best.upper:.0f} %, so the regret is too; pass more landmarks, "
+                    "features that hold more of the kernel, or raise lam"
+                )
 
     def _solve_in_passes(self, at: list[int]) -> Iterable[Comparator]:
         stream = self.kernel, self._rows, self.lam, self._rule
