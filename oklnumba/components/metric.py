@@ -5,12 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oklnumba.components.kernels import (
-    Kernel,
-    check_kernel,
-    compute_gradients,
-    refuse_precomputed,
-)
+from oklnumba.components.kernels import Kernel, check_kernel, compute_gradients, refuse_precomputed
 from oklnumba.core import checks, inputs
 from oklnumba.core.cholesky import add_squares, factor_matrix, solve
 from oklnumba.core.guard import Paced, finish, one_blas_thread

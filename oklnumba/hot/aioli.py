@@ -22,14 +22,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.elementary import larger
-from oklnumba.hot.primitives.factor import (
-    POINT,
-    ROUND,
-    Factor,
-    copy_row,
-    is_point,
-    solve_points,
-)
+from oklnumba.hot.primitives.factor import POINT, ROUND, Factor, copy_row, is_point, solve_points
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, hot, hot_apart
 from oklnumba.hot.primitives.losses import LOGISTIC, loss_derivative
 from oklnumba.hot.primitives.udu import NO_DISCOUNT, ridge_forecast, ridge_learn, write_betas

@@ -4,12 +4,7 @@ import numpy as np
 
 from oklnumba.core.params import KW_ONLY, count, flag, nonnegative
 from oklnumba.hot.primitives.dictionary import Work
-from oklnumba.hot.projectron import (
-    ProjectronState,
-    Rules,
-    projectron_forecasts,
-    projectron_rounds,
-)
+from oklnumba.hot.projectron import ProjectronState, Rules, projectron_forecasts, projectron_rounds
 from oklnumba.learners.base.expansion import OnSpan
 
 

@@ -14,12 +14,7 @@ rounds without forecasts.
 from typing import Annotated, NamedTuple
 
 from oklnumba.hot.primitives.jit import PADDED, REMADE, UPPER, Array, Integers, hot
-from oklnumba.hot.primitives.udu import (
-    factor_and_solve,
-    factor_rounds,
-    solve_rounds,
-    write_betas,
-)
+from oklnumba.hot.primitives.udu import factor_and_solve, factor_rounds, solve_rounds, write_betas
 
 
 class Pending(NamedTuple):

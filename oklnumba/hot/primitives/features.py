@@ -2,12 +2,7 @@
 
 import math
 
-from oklnumba.hot.primitives.elementary import (
-    SINCOS_LARGEST,
-    exp_nonpositive,
-    sin_cos,
-    smaller,
-)
+from oklnumba.hot.primitives.elementary import SINCOS_LARGEST, exp_nonpositive, sin_cos, smaller
 from oklnumba.hot.primitives.jit import exact, hot, hot_apart
 from oklnumba.hot.primitives.rows import BLOCK_ROWS, PRODUCT, accumulate_rows
 
