@@ -278,10 +278,7 @@ class FourierFeatures(Features):
 def leading_eigenvectors(
     matrix: np.ndarray, rank: int | None, null: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the leading eigenvalues above ``null`` times the largest, in falling order.
-
-    And their vectors.
-    """
+    """Return the leading eigenvalues above ``null`` times the largest, falling, and vectors."""
     values, vectors = scipy.linalg.eigh(matrix)
     order = np.argsort(values)[::-1][:rank]
     order = order[values[order] > null * max(values[order[0]], 0.0)]

@@ -193,29 +193,24 @@ class Standardizer(Stateful[Scaling, None], Transformer, Params):
     def _stream(self, X: np.ndarray) -> np.ndarray:
         """Stream checked inputs, C-contiguous."""
         self._refuse_fault()
-        out = np.empty(X.shape)
+        out, state = np.empty(X.shape), self._state
         self._fault = INTERRUPTED
         start = 0
-        while start < len(X):
+        while start < len(X):  # to the end, or to the next time at which medians are measured
             count = self.n_seen_
             later = (count // MEDIANS_EVERY + 1) * MEDIANS_EVERY
             due = next((t for t in FIRST_MEDIANS if t > count), later)
-            piece = slice(start, start + due - count)
-            self._stream_piece(X[piece], out[piece])
-            if self.n_seen_ == due:
+            piece = slice(start, min(start + due - count, len(X)))
+            rows, stop = X[piece], count + piece.stop - start
+            state.recent[np.arange(count, stop) % WINDOW] = rows
+            learned = replace_outliers(rows, state.middle, state.reach)
+            standardise_stream(rows, learned, *self._moments(), count, self._clip_at, out[piece])
+            self._counts[0] = stop
+            if stop == due:
                 self._measure_medians()
             start = piece.stop
         self._fault = None
         return out
-
-    def _stream_piece(self, X: np.ndarray, out: np.ndarray) -> None:
-        """Stream rows between two times at which medians are measured."""
-        count = self.n_seen_
-        n = count + len(X)
-        self._state.recent[np.arange(count, n) % WINDOW] = X
-        learned = replace_outliers(X, self._state.middle, self._state.reach)
-        standardise_stream(X, learned, *self._moments(), count, self._clip_at, out)
-        self._counts[0] = n
 
     def _measure_medians(self) -> None:
         """Measure what an outlier is, and judge all rows again while the window holds them."""

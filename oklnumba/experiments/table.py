@@ -123,8 +123,7 @@ class Table:
         Rows with an error are left out of a mean; where all have one, it is NaN.
         """
         self._require(rows, columns)
-        if self[values].dtype.kind not in "bif":
-            raise ValueError(f"column {values} holds texts or Runs, not numbers to average")
+        self._require_numbers(values)
         out: dict[Any, dict[str, Any]] = {}
         for (row, column), group in self._group([rows, columns]).items():
             good = [r[values] for r in group if not r.get("error") and r[values] is not None]
@@ -211,6 +210,11 @@ class Table:
         for name in names:
             if name not in self.columns:
                 raise ValueError(f"no column {name!r}; there are {', '.join(self.columns)}")
+
+    def _require_numbers(self, name: str) -> None:
+        """Raise ValueError unless the table has a column of numbers of this name."""
+        if self[name].dtype.kind not in "bif":
+            raise ValueError(f"column {name} holds texts or Runs, not numbers to average")
 
     def _group(self, by: Sequence[str]) -> dict[tuple, list[dict[str, Any]]]:
         self._require(*by)

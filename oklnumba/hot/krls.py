@@ -36,13 +36,6 @@ class KRLSState(NamedTuple):
     z: Annotated[Array, ATOMS]  # Q'z = sum y q
 
 
-class Work(NamedTuple):
-    """Of the round, (cap,) each: k_t and q_t."""
-
-    k: Array
-    q: Array
-
-
 @hot
 def least_squares_row(Q, z, x, y, m):
     """Add the row (x, y) to Q, z in place: Q'Q = sum x x', Q upper triangular, Q'z = sum y x."""

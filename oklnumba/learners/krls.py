@@ -4,7 +4,8 @@ import numpy as np
 
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, nonnegative
-from oklnumba.hot.krls import KRLSState, Work, krls_rounds
+from oklnumba.hot.krls import KRLSState, krls_rounds
+from oklnumba.hot.primitives.dictionary import Work
 from oklnumba.learners.base.expansion import Expansion, measure_span
 
 
