@@ -149,9 +149,8 @@ class Horizon(Wrapper[HorizonState]):
         labels = np.concatenate([recent, y])
         known = np.where(np.isnan(labels), 0, np.arange(len(labels)))
         labels = labels[np.maximum.accumulate(known)]
-        # NaN where no label is known.
         past = sliding_window_view(labels, len(recent))[: len(y)]
-        Z, now = add_labels(X, past, self._used_lags)
+        Z, now = add_labels(X, past, self._used_lags)  # NaN where no label is known
         recent[:] = labels[len(y) :]
         first = int(np.isnan(Z).any(axis=1).sum())  # the rows without all labels come first
         trace.predictions[:first], trace.sizes[:first] = 0.0, self.size
