@@ -59,10 +59,7 @@ class AOGD(OnSpan[AOGDState, Work]):
 
     @locked
     def regret_bound(self) -> float:
-        """Return what the regret against every |f| <= U is at most so far.
-
-        Infinite if labels came late.
-        """
+        """Return the bound against all |f| <= U so far; infinite if labels came late."""
         if self._learned_late:
             return inf
         if self._width is None:

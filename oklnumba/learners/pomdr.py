@@ -41,10 +41,7 @@ class Diary(NamedTuple):
 
 
 class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
-    """What POMD and POMDR share: optimistic mirror descent on a dictionary.
-
-    ``Expansion._play`` plays each block by pomdr_rounds, again where it asked for room.
-    """
+    """What POMD and POMDR share: optimistic mirror descent on a dictionary."""
 
     _layout, _work_layout = loops.POMDRState, loops.Work
     _loop = staticmethod(loops.pomdr_rounds)
