@@ -273,10 +273,8 @@ def _check_arguments(
     if every is not None:
         checks.require_count("every", every, 1)
     if record not in ("all", "none"):
-        k = checks.as_number(record)
-        valid = isinstance(k, int) and 1 <= k <= checks.MOST
         domain = "'all', 'none' or an integer k >= 1, which keeps every k-th round"
-        checks.require(valid, "record", record, domain)
+        checks.require_count("record", record, 1, domain=domain)
     what = "True, False or a function of the run so far"
     checks.require(isinstance(progress, bool) or callable(progress), "progress", progress, what)
     if resume and checkpoint is None:
