@@ -208,7 +208,9 @@ def find_parts(kind: type[T], *values: Any) -> list[T]:
         if isinstance(one, kind):
             found.append(one)
         elif isinstance(one, Params):
-            found += find_parts(kind, *one.get_params(deep=False).values())
+            found += find_parts(
+                kind, *[getattr(one, name) for name in one.__signature__.parameters]
+            )
         elif isinstance(one, list | tuple):
             found += find_parts(kind, *one)
     return found
