@@ -81,7 +81,8 @@ def _pieces(
     if file and file.saved:
         meta, warned = file.saved[0], True
         width, schema = meta["width"], meta["schema"]
-        schema = Schema.from_json(schema and schema | {"past": ()})  # the data comes from the start
+        if schema:  # the data comes from the start
+            schema = Schema.from_json(schema | {"past": ()})
     chunks = X
     if isinstance(X, Stream):
         X = X if schema is None else X.like(schema)
