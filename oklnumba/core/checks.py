@@ -123,19 +123,14 @@ def require(valid: bool | np.bool_, name: str, value: Any, domain: str) -> None:
 # ---- one number ----
 
 
-def as_number(value: Any) -> int | float | None:
-    """Return a real number, also of NumPy, as Python's int or float; None for anything else."""
-    if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Real | Decimal):
-        return None
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
-
-
 def as_float(value: Any) -> float:
     """Return a real number as a float; NaN, which fails all tests, for anything else."""
     if type(value) is float:
         return value
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Real | Decimal):
+        return math.nan
     try:
-        return float("nan" if (real := as_number(value)) is None else real)
+        return float(value)
     except OverflowError:  # an integer that no float holds
         return math.nan
 
@@ -170,10 +165,12 @@ require_discount = partial(
 )
 
 
-def require_count(name: str, value: Any, least: int, most: float = MOST) -> int:
-    """Return an integer in [least, most]."""
+def require_count(
+    name: str, value: Any, least: int, most: float = MOST, domain: str | None = None
+) -> int:
+    """Return an integer in [least, most]; ``domain`` words it."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    require(whole and least <= value <= most, name, value, f"an integer >= {least}")
+    require(whole and least <= value <= most, name, value, domain or f"an integer >= {least}")
     return int(value)
 
 

@@ -61,7 +61,7 @@ def _locate(A: np.ndarray) -> tuple:
     m, k = A.shape
     if A.dtype != np.float64 or (m and k > 1 and A.strides[1] != 8):
         raise ValueError(f"BLAS needs adjacent float64 numbers, not {A.dtype}, {A.strides}")
-    return A.__array_interface__["data"][0], _int(max(k, 1) if m < 2 else A.strides[0] // 8)
+    return A.__array_interface__["data"][0], _int(A.strides[0] // 8 if m > 1 and k else max(k, 1))
 
 
 def subtract_squares(A: np.ndarray, C: np.ndarray) -> None:
@@ -69,19 +69,16 @@ def subtract_squares(A: np.ndarray, C: np.ndarray) -> None:
 
     Both may be rows of larger row-major arrays.
     """
-    m, k = A.shape
-    (a, lda), (c, ldc) = _locate(A), _locate(C)
-    if m and k:
-        dsyrk = _load("cython_blas", "dsyrk", "cciiddiddi")
-        dsyrk(b"U", b"T", _int(m), _int(k), _MINUS, a, lda, _ONE, c, ldc)
+    (m, k), (a, lda), (c, ldc) = A.shape, _locate(A), _locate(C)
+    dsyrk = _load("cython_blas", "dsyrk", "cciiddiddi")
+    dsyrk(b"U", b"T", _int(m), _int(k), _MINUS, a, lda, _ONE, c, ldc)
 
 
 def add_squares(F: np.ndarray, A: np.ndarray) -> None:
     """Add F' F, F (k, m), to the lower triangle of A (m, m), row-major; above, A is not touched."""
     (k, m), (f, ldf), (a, lda) = F.shape, _locate(F), _locate(A)
-    if m and k:
-        dsyrk = _load("cython_blas", "dsyrk", "cciiddiddi")
-        dsyrk(b"U", b"N", _int(m), _int(k), _ONE, f, ldf, _ONE, a, lda)
+    dsyrk = _load("cython_blas", "dsyrk", "cciiddiddi")
+    dsyrk(b"U", b"N", _int(m), _int(k), _ONE, f, ldf, _ONE, a, lda)
 
 
 def _subtract_product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> None:
@@ -102,9 +99,8 @@ def _solve_block(L: np.ndarray, A: np.ndarray) -> None:
         _solve_block(L[half:, half:], A[:, half:])
         return
     (factor, ld), (a, lda) = _locate(L), _locate(A)
-    if m and k:
-        dtrsm = _load("cython_blas", "dtrsm", "cccciiddidi")
-        dtrsm(b"L", b"U", b"T", b"N", _int(k), _int(m), _ONE, factor, ld, a, lda)
+    dtrsm = _load("cython_blas", "dtrsm", "cccciiddidi")
+    dtrsm(b"L", b"U", b"T", b"N", _int(k), _int(m), _ONE, factor, ld, a, lda)
 
 
 def factor_block(A: np.ndarray) -> int:
@@ -113,9 +109,8 @@ def factor_block(A: np.ndarray) -> int:
     Returns 0, or which row, counted from 1, has no positive pivot.
     """
     (a, ld), status = _locate(A), ctypes.c_int(0)
-    if len(A):
-        dpotrf = _load("cython_lapack", "dpotrf", "cidii")
-        dpotrf(b"U", _int(len(A)), a, ld, ctypes.byref(status))
+    dpotrf = _load("cython_lapack", "dpotrf", "cidii")
+    dpotrf(b"U", _int(len(A)), a, ld, ctypes.byref(status))
     return status.value
 
 

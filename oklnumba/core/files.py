@@ -201,18 +201,17 @@ def sync_folder(folder: Path) -> None:
 def read_npz(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the JSON data and the arrays of a file that ``write_npz`` wrote."""
     path = as_path(path)
-    with refuse_damage(path):
-        with open(path, "rb") as file:
-            found = identify(os.fstat(file.fileno()))
-            if not zipfile.is_zipfile(file):
-                raise ValueError("it is not an .npz file; pickle, joblib or np.load may read it")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                text = str(archive["meta"])
-                meta = json.loads(text)
-                format = int(meta["format"])
-                if format == FORMAT:
-                    arrays = read_arrays(archive, text, meta.pop("arrays"))
+    with refuse_damage(path), open(path, "rb") as file:
+        found = identify(os.fstat(file.fileno()))
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is not an .npz file; pickle, joblib or np.load may read it")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            text = str(archive["meta"])
+            meta = json.loads(text)
+            format = int(meta["format"])
+            if format == FORMAT:
+                arrays = read_arrays(archive, text, meta.pop("arrays"))
     if format != FORMAT:
         age, cure = ("an earlier", "load it by that") if format < FORMAT else ("a later", "update")
         fault = f"{path} was saved by {age} oklnumba, in format {format}"

@@ -308,11 +308,6 @@ def as_label_array(values: Any) -> np.ndarray:
         return np.asarray(None)
     if array.dtype.kind == "U" and isinstance(values, list | tuple):  # NaN became a text
         array = np.asarray(values, dtype=object)
-    return _without_na(array)
-
-
-def _without_na(array: np.ndarray) -> np.ndarray:
-    """Return an array with None for pandas.NA."""
     if array.dtype != object:
         return array
     missing = [is_na(one) for one in array.flat]
@@ -399,17 +394,15 @@ def as_floats(values: Any, name: str) -> np.ndarray:
         return column_as_floats(values, name, name == "y")
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill or drop them first")
+    array = as_label_array(values)
     try:
-        if values is None:
-            raise TypeError
-        array = _without_na(np.asarray(values))
-        kind = array.dtype.kind
-        if kind in "cSUMm" or kind == "O" and any(isinstance(v, str | bytes) for v in array.flat):
+        texts = array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
+        if texts or array.dtype.kind in "cSUMm" or not array.ndim and array.item() is None:
             raise TypeError
         with np.errstate(over="ignore"):  # a long double may become infinite, refused later
-            return array.astype(np.float64, copy=False)
+            return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        cure, array = _advise(values, name), as_label_array(values)
+        cure = _advise(values, name)
         if not cure and array.ndim == 1:
             return column_as_floats(array, name, name == "y")  # which says what they hold
         if not cure and array.ndim == 2:
@@ -529,7 +522,8 @@ def column_as_floats(column: Any, where: str, is_label: bool = False, first: int
 
 def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     advice = f"; {FOR_CLASSES}" if is_label else ENCODE
-    values = [decode_bytes(one) for one in np.asarray(column).tolist()]
+    values = np.asarray(column).tolist()
+    values = [v.decode(errors="replace") if isinstance(v, bytes) else v for v in values]
     if (kind := find_times(column)) == "durations":
         numbers = f"np.asarray({'y' if is_label else 'column'}, 'm8[us]') / np.timedelta64(1, 's')"
         dtype, advice = f"durations (their numbers are {numbers})", ""
@@ -561,11 +555,6 @@ def _describe(column: Any, dtype: str, is_label: bool, first: int) -> str:
     elif 2 * len(odd) < len(part):
         advice = AMONG_NUMBERS
     return f"text, {repr_short(text)} in row {first + row}{advice}"
-
-
-def decode_bytes(value: Any) -> Any:
-    """Return a text for bytes, and any other value as it is."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 # ---- pairs (X, y), and blocks of rows for the compiled loops ----

@@ -249,8 +249,8 @@ def to_spec(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"list": [to_spec(v, arrays) for v in value], "tuple": isinstance(value, tuple)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if checks.as_number(value) is not None:  # a fraction or a decimal
-        return float(value)
+    if (real := checks.as_float(value)) == real:  # a fraction or a decimal
+        return real
     raise ValueError(
         f"cannot save a hyper-parameter that is {repr_type(value)}, only numbers, texts, arrays, "
         "lists and objects of oklnumba; pickle.dump(learner, file) saves others too (no lambda)"

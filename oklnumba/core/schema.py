@@ -105,10 +105,8 @@ class Schema:
         return {name: value for name, value in asdict(self).items() if name != "_warned"}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any] | None) -> Self | None:
-        """Return what ``to_json`` wrote; None of None."""
-        if data is None:
-            return None
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return what ``to_json`` wrote."""
         plain = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
         for one in ("categories", "dates"):
             plain[one] = {name: tuple(values) for name, values in data[one].items()}

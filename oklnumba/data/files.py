@@ -36,11 +36,10 @@ CURES = {  # of what pyarrow says
 }
 MARKS = {one: f"delimiter={one!r} (--delimiter {one!r})" for one in ",;|"}  # between columns
 MARKS["\t"] = "format='tsv' (--format tsv)"
-MAGIC = {  # how packed files begin
+MAGIC = {  # how files begin that are no text
     b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"PK\x03\x04": ".zip", b"\xfd7zXZ": ".xz",
-    b"\x28\xb5\x2f\xfd": ".zst",
+    b"\x28\xb5\x2f\xfd": ".zst", b"PAR1": "parquet", b"ARROW1": "ipc",
 }  # fmt: skip
-BINARY = {b"PAR1": "parquet", b"ARROW1": "ipc"}  # how files begin that are no text
 
 
 def list_files(source: Any, format: str | None) -> tuple[list[Path], str]:
@@ -133,15 +132,14 @@ def _refuse_other_text(path: Path, reading: dict[str, Any], delimiter: str) -> N
     name = given_name(str(path))
     with naming(name), COMPRESSED.get(path.suffix, open)(path, "rb") as file:
         head = file.read(2**16)
-    for start, suffix in MAGIC.items():
-        if head.startswith(start):
-            is_once = path.suffix not in COMPRESSED and name == str(path)  # and no pipe
-            needs_name = suffix in COMPRESSED and is_once
-            cure = f"its name must end in {suffix}" if needs_name else "unpack it"
-            raise ValueError(f"{name} is packed as {suffix}: {cure}")
-    for start, kind in BINARY.items():
-        if head.startswith(start) and b"\0" in head:
-            raise ValueError(f"{name} is not a text file: pass format={kind!r} (--format {kind})")
+    kind = next((MAGIC[start] for start in MAGIC if head.startswith(start)), "")
+    if kind in FORMATS and b"\0" in head:
+        raise ValueError(f"{name} is not a text file: pass format={kind!r} (--format {kind})")
+    if kind.startswith("."):
+        is_once = path.suffix not in COMPRESSED and name == str(path)  # and no pipe
+        needs_name = kind in COMPRESSED and is_once
+        cure = f"its name must end in {kind}" if needs_name else "unpack it"
+        raise ValueError(f"{name} is packed as {kind}: {cure}")
     if not head:
         raise ValueError(f"{name} is empty")
     if "encoding" not in reading:

@@ -136,7 +136,7 @@ def check_options(of_run: Any, measure: Any, path: Any, n_jobs: Any, progress: A
         checks.require_choice("a keyword for okl.run", name, RUN_OPTIONS)
     if measure is not None:
         checks.require(callable(measure), "measure", measure, "a function of (learner, run)")
-    if n_jobs is not None and checks.as_number(n_jobs) != -1:
+    if n_jobs is not None and checks.as_float(n_jobs) != -1:
         n_jobs = checks.require_count("n_jobs", n_jobs, 1)
     if n_jobs not in (None, 1):
         checks.import_optional("joblib", f"n_jobs={n_jobs}")

@@ -291,17 +291,10 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
             so_far = f"the classes so far are {known.tolist()}"
             fault = f"y has {y.tolist()[0]!r}, but {so_far}"
             raise ValueError(f"{fault}; labels must be all texts or all numbers")
-        # Classes that have a place, those of refused calls too.
-        named = [] if player is None else [*player.classes[:-1]]
-        for label in dict.fromkeys(y.tolist()):
-            if label not in named:
-                named.append(label)
-                # A name that no class has.
-                spare = max(named) + "?" if text else min({*range(len(named) + 1)} - {*named})
-                if player is None:
-                    player = OneVsRest(self._clone_learner(), [label, spare])
-                else:
-                    player._name_spare(label, spare)
+        if player is None:
+            one = y.tolist()[0]
+            player = OneVsRest(self._clone_learner(), [one, one + "?" if text else int(one == 0)])
+        player._add_classes(y.tolist())  # those of refused calls have a place too
         first = np.unique(y, return_index=True)[1]
         self._new = first[~np.isin(y[first], known)]  # rows of classes that no set could have
         self.classes_, self._grows = np.union1d(known, y), True

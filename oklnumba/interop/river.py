@@ -241,8 +241,7 @@ class RiverClassifier(_Model, base.MiniBatchClassifier):
             self._fix_classes([False, True])
         for label in new:
             code = self._codes[label] = len(self._codes)
-            if code > 0:
-                self._player._name_spare(code, code + 1)
+            self._player._add_classes([code])
         codes = np.array([self._codes[label] for label in labels])
         return codes if isinstance(self._player, OneVsRest) else 2.0 * codes - 1.0
 

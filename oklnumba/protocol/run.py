@@ -81,7 +81,8 @@ def _pieces(
     if file and file.saved:
         meta, warned = file.saved[0], True
         width, schema = meta["width"], meta["schema"]
-        schema = Schema.from_json(schema and schema | {"past": ()})  # the data comes from the start
+        if schema:  # the data comes from the start
+            schema = Schema.from_json(schema | {"past": ()})
     chunks = X
     if isinstance(X, Stream):
         X = X if schema is None else X.like(schema)
@@ -273,10 +274,8 @@ def _check_arguments(
     if every is not None:
         checks.require_count("every", every, 1)
     if record not in ("all", "none"):
-        k = checks.as_number(record)
-        valid = isinstance(k, int) and 1 <= k <= checks.MOST
         domain = "'all', 'none' or an integer k >= 1, which keeps every k-th round"
-        checks.require(valid, "record", record, domain)
+        checks.require_count("record", record, 1, domain=domain)
     what = "True, False or a function of the run so far"
     checks.require(isinstance(progress, bool) or callable(progress), "progress", progress, what)
     if resume and checkpoint is None:

@@ -5,7 +5,7 @@ ridge learners, whose factor does not depend on the labels), else there is one f
 """
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -244,16 +244,21 @@ class OneVsRest(Several):
     def _names(self) -> np.ndarray:
         return np.array(self._hyper.classes)
 
-    def _name_spare(self, name: Any, spare: Any) -> None:
-        """Give the last class, which has had no rounds, this name; add a spare one after it.
+    def _add_classes(self, labels: Iterable[Any]) -> None:
+        """Give each new label the last class, a spare one without rounds; add a spare after it.
 
         The new scorer is a copy of the last one, which has seen -1 only: as if it had been there
         from the start.
         """
-        self.classes = *self.classes[:-1], name, spare
-        if self._width is not None:
-            self._hyper.classes = self.classes
-        self._add_output()
+        for label in dict.fromkeys(labels):
+            if label not in self.classes[:-1]:
+                names = *self.classes[:-1], label
+                free = {*range(len(names) + 1)} - {*names}
+                spare = max(names) + "?" if isinstance(label, str) else min(free)
+                self.classes = *names, spare
+                if self._width is not None:
+                    self._hyper.classes = self.classes
+                self._add_output()
 
     def _recorded_loss(self, loss: str | None) -> losses.Loss:
         checks.require(loss in (None, ZERO_ONE.name), "loss", loss, "'zero-one' for classes")

@@ -118,10 +118,10 @@ class Hindsight:
         self._minima: np.ndarray | None = None
         self._solver: Callable[[list[int]], Iterable[Comparator]]  # one of four methods below
         if landmarks is not None:
-            if checks.as_number(landmarks) is None:
-                landmarks = inputs.as_inputs(landmarks, name="landmarks")
-            else:
+            if checks.number(landmarks):
                 landmarks = checks.require_count("landmarks", landmarks, 1)
+            else:
+                landmarks = inputs.as_inputs(landmarks, name="landmarks")
         if y is not None:
             X = inputs.as_inputs(X)
             self._X, self._y = X, inputs.as_labels(y, len(X), self._rule.classes)

@@ -76,7 +76,7 @@ def restore_contents(learner: LearnerT, meta: dict[str, Any], arrays: Any) -> Le
         learner._open(meta["width"], meta["outputs"])
         learner._played, learner._learned_late = meta["rounds"], meta.get("late", False)
         learner._restore(select_prefix("state_", arrays) | meta["state"])
-        learner._schema = Schema.from_json(meta.get("schema"))
+        learner._schema = meta.get("schema") and Schema.from_json(meta["schema"])
     except BaseException:
         learner._clear()
         raise
