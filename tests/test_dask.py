@@ -3,13 +3,13 @@
 import os
 import tempfile
 
-import distributed
 import joblib
 import numpy as np
 import pytest
 
 import oklnumba as okl
 
+distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 2))
 Y = np.where(X[:, 0] * X[:, 1] > 0.0, 1.0, -1.0)

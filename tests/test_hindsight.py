@@ -277,10 +277,10 @@ def test_the_interval_of_a_span_is_that_of_the_textbook(kernel):
     estimates, rule = [], okl.losses.get("squared")
     span = passes.Span(kernel, landmarks, rows, LAM, rule)
     span.solve(at)
+    expected = [textbook(kernel, landmarks, t) for t in at]
     for seed in range(15):
         found = span.bound(at, seed)
-        for one, t in zip(found, at, strict=True):
-            upper, lower, least = textbook(kernel, landmarks, t)
+        for one, (upper, lower, least) in zip(found, expected, strict=True):
             assert one.upper == pytest.approx(upper, rel=1e-7)
             assert one.lower <= lower <= least <= one.upper and one.confidence == 0.999
             assert one.upper - 0.1 * (one.upper - one.lower) > least  # a tenth of it does not

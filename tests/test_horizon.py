@@ -62,9 +62,9 @@ def single(model, X, y):
 @pytest.mark.parametrize(
     ("inner", "options", "lags"),
     [
-        pytest.param(inner, *case, marks=[pytest.mark.slow] * (inner == "tuned" and i != 1))
+        pytest.param(inner, *case, marks=[pytest.mark.slow] * (inner == "tuned"))
         for inner in INNER
-        for i, case in enumerate(zip(OPTIONS, LAST, strict=True))
+        for case in zip(OPTIONS, LAST, strict=True)
     ],
 )
 def test_forecasts_are_those_of_the_recipe_by_hand_in_any_cut(inner, options, lags, tmp_path):

@@ -411,9 +411,6 @@ def test_forecasts_of_other_losses_are_no_probabilities(loss):
     assert hasattr(classifier(), "predict_proba")
 
 
-# ---- in scikit-learn ----
-
-
 # ---- classes that come late ----
 
 LATE = [SQUARED, None, okl.FOGD(loss="logistic"), okl.NOGD(okl.Gaussian(1.0))]

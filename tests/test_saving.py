@@ -203,6 +203,7 @@ def test_reset_goes_back_to_no_data(case):
     X, y = stream(learner, rounds(case))
     assert learner.reset() is learner and contents(learner) == contents(make(case))
     first = okl.run(learner, X, y)
+    assert contents(learner) == plain(case, rounds(case))[1]
     learner.predict(X)
     assert learner.reset() is learner
     assert (learner.rounds, learner.size, learner.predict_one([0.0])) == (0, 0, 0.0)

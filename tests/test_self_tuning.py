@@ -82,6 +82,11 @@ def trees():
     }
 
 
+@cache
+def plain_run():
+    return okl.run(okl.SelfTuning(BUDGET), *stream())
+
+
 PERIODS = [("plain", 1024), *((name, 48) for name in STREAMS)]
 
 
@@ -337,8 +342,7 @@ def test_importance_finds_the_inputs_that_matter():
 
 @pytest.mark.parametrize("unit", [2.0**20, 2.0**-190, 2.0**190])
 def test_units_do_not_matter(unit):
-    X, y = stream()
-    expected = okl.run(okl.SelfTuning(BUDGET), X, y).predictions
+    (X, y), expected = stream(), plain_run().predictions
     got = okl.run(okl.SelfTuning(BUDGET), X * [2.0**9, 2.0**-30, 2.0], unit * y).predictions
     assert_array_equal(got, unit * expected)  # powers of 2 round to nothing
 
@@ -393,8 +397,7 @@ def test_a_round_takes_over_what_its_own_forecast_computed_and_no_other(name):
 
 
 def test_a_share_of_the_loss_is_told_where_outliers_cost_any():
-    X, y = stream()
-    run = okl.run(okl.SelfTuning(BUDGET), X, y)
+    run = plain_run()
     for share, said in (
         (-0.267, "3 labels taken for outliers"),
         (0.05, "outliers, 5.0% of the loss"),

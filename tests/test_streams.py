@@ -359,7 +359,7 @@ def test_messages_name_the_row_of_a_frame_and_of_pieces(row):
     texts = pd.DataFrame({"x": ["1"] * row + ["text"]})
     refused(said, okl.run, learner(), texts, np.ones(row + 1))
     mixed = pd.Series([1.0] * row + ["text"], dtype=object)
-    cuts = [slice(k, k + 64) for k in range(0, row + 1, 64)]
+    cuts = [slice(k, k + 640) for k in range(0, row + 1, 640)]
     pairs = ((mixed[cut].to_frame(), np.ones(len(mixed[cut]))) for cut in cuts)
     refused(said, okl.run, learner(), pairs)
     pairs = ((np.ones((len(mixed[cut]), 1)), mixed[cut]) for cut in cuts)

@@ -104,6 +104,8 @@ def aioli(F, y, lam, B):
             while objective(w - move, A, b, z) > now + 1e-12 * abs(now):
                 move = move / 2
             w = w - move
+            if np.abs(move).max() <= 1e-15 * np.abs(w).max():
+                break
         p = forecasts[t] = w @ z
         g = -y[t] / (1 + np.exp(y[t] * p))
         eta = np.exp(y[t] * p) / (1 + B)
