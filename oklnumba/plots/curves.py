@@ -169,12 +169,12 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
     given = inputs.as_label_array(y)
     checks.require(given.shape == (run.rounds,), "y", given.shape, f"of shape ({run.rounds},)")
     checks.require_count("last", last, 1)
-    at, there = run.recorded - 1, inputs.find_labels(given)
-    if not there[at].any():
+    kept, there = run.recorded - 1, inputs.find_labels(given)
+    if not there[kept].any():
         raise ValueError("no round that the run recorded has a label in y")
     filled = np.where(there, given, given[there][0])  # so that messages name the row of y
     played = inputs.as_labels(filled, run.rounds)
-    labels, (low, high) = np.where(there, played, np.nan)[at], run.intervals.T
+    labels, (low, high) = np.where(there, played, np.nan)[kept], run.intervals.T
     at, outside = slice(-last, None), (labels < low) | (high < labels)
     rounds, missed = run.recorded[at], outside[at]
     axes.fill_between(rounds, low[at], high[at], color=COLOURS[6], alpha=0.35, label="interval")
