@@ -362,6 +362,14 @@ def test_a_stream_is_played_again_for_each_pass():
     assert arrays.comparator().upper == pytest.approx(blocks.comparator().upper, rel=1e-9)
     assert theory.Hindsight(kernel, POINTS, 0 * VALUES, landmarks=60).comparator()[0] == 0.0
     assert run.regret(kernel, LAM, at=1, data=replay).low == pytest.approx(found.low[-1:])
+
+    def refill():
+        X, y = np.empty((50, POINTS.shape[1])), np.empty(50)
+        for start in range(0, N, 50):
+            X[:], y[:] = POINTS[start : start + 50], VALUES[start : start + 50]
+            yield X, y
+
+    assert run.regret(kernel, LAM, at=1, data=refill).low == pytest.approx(found.low[-1:])
     for labels in (VALUES > 0, np.ma.array(VALUES, mask=POINTS[:, 0] < 0)):
         run = okl.run(okl.KernelAWV(kernel), POINTS, labels, labels="optional")
         found = run.regret(kernel, LAM, at=1, data=lambda: [(POINTS, labels)])  # noqa: B023

@@ -338,4 +338,7 @@ def test_the_picture_has_the_last_intervals_and_marks_labels_outside():
     refused("no round that the run recorded has a label", okl.plots.intervals, run, nothing, axes)
     for wrong in (y[:10], y[:, None]):
         refused("y must be", okl.plots.intervals, run, wrong, axes)
+    refused("last must be", okl.plots.intervals, run, y, axes, last=-5)
+    some[11] = np.inf  # after gaps
+    refused("y has inf at row 11", okl.plots.intervals, run, some, axes)
     refused("okl.Intervals", lambda: okl.plots.intervals(okl.run(okl.LinearAWV(), X, y), y, axes))

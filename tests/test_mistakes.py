@@ -23,6 +23,7 @@ VALUE, TYPE = ValueError, TypeError
 
 HINGE_REGRET = "okl.theory.regret(few[:, 0], k, few, few[:, 0], 1.0, loss='hinge')"
 SEVERAL_CLASSES = "okl.SelfTuning(experts=[okl.FOGD(), okl.OneVsRest(okl.FOGD(), [0, 1])])"
+OTHER_LABEL = "data has another label than this run had in round"
 SIGNS_ONLY = "takes labels -1 and +1 only"
 NO_LATE_ROWS = "known must be None: Horizon needs"
 IN_CHUNK = "chunk 1 of the stream, from row 9 on: y has 3 at row 20"
@@ -58,10 +59,12 @@ MISTAKES = [
     ("okl.interop.OnlineRegressor().fit('f.csv', y)", VALUE, "okl.stream('f.csv', label=...)"),
     ("okl.run(okl.OGD(), iter([(X, y)])).regret(k, 1.0, data=X)", VALUE, "data must be a stream"),
     ("okl.run(okl.OGD(), X, y).regret(k, 1.0, data=(X[9:], y[9:]))", VALUE, "data has 21 labels"),
+    ("okl.run(okl.OGD(), X, y).regret(k, 1, data=(X[::-1], y[::-1]))", VALUE, OTHER_LABEL),
     ("okl.regret_vs_size(okl.OGD(), (X, y), kernel=k)", VALUE, "or arrays X and y"),
     ("okl.theory.comparator(k, okl.OGD(), y, 1.0)", VALUE, "it is OGD(eta=0.1"),
     ("okl.Precomputed(5)", VALUE, "one number is no row"),
     ("okl.plots.progress(okl.OGD())", VALUE, "run must be what okl.run returns"),
+    ("okl.plots.progress(okl.run(okl.OGD(), X, y), first=0)", VALUE, "first must be an integer"),
     ("okl.plots.regret_vs_size([])", VALUE, "what okl.regret_vs_size returns"),
     ("okl.stream('f.csv', like=okl.OGD())", VALUE, "a schema, of named columns"),
     ("okl.BAO2KS([])", VALUE, "kernels must be"),
@@ -104,6 +107,7 @@ MISTAKES = [
     ("okl.Precomputed([[1.0, 2.0], [0.0, 1.0]])", VALUE, "symmetric; K - K' is"),
     ("okl.Precomputed(-np.eye(2))", VALUE, "without negative entries on its diagonal"),
     ("okl.KernelAWV(MATRIX).partial_fit(X, y)", VALUE, "X has 3 columns; with okl.Precomputed"),
+    ("okl.OneVsRest(okl.KernelOGD(MATRIX), [0, 1]).predict([[30]])", VALUE, "X has 30; with"),
     ("ON_MATRIX.transform([[30.0]])", VALUE, "X has 30; with okl.Precomputed"),
     ("ON_MATRIX.captured([[30.0]])", VALUE, "X has 30; with okl.Precomputed"),
     ("ON_MATRIX.transform(X)", VALUE, "X has 3 columns; with okl.Precomputed"),

@@ -105,6 +105,23 @@ def test_a_forecast_that_is_no_number_names_model_and_round(value):
     refused("the forecast in round 5 must be a finite number", okl.run, model, X, Y)
 
 
+@pytest.mark.parametrize("forecasts", [[np.nan] * 10, [1.0], [[1.0, 2.0]] * 10, ["no"] * 10])
+@pytest.mark.parametrize("batch", ["refit", "partial"])
+def test_forecasts_of_rows_are_a_number_for_each_or_refused(forecasts, batch):
+    class Model:
+        def fit(self, X, y):
+            return self
+
+        partial_fit = fit
+
+        def predict(self, X):
+            return np.array(forecasts)
+
+    learner = okl.Refit(Model(), every=10) if batch == "refit" else Model()
+    with pytest.raises(ValueError, match="what Model forecasts"):
+        okl.run(learner, np.ones((20, 1)), np.ones(20), batch=10)
+
+
 def test_a_sweep_plays_copies():
     first, made = Follower(), lambda d: Follower()
     table = okl.sweep({"object": first, "function": made}, {"waves": (X, Y)}, permutations=2)

@@ -186,6 +186,11 @@ def test_progress_of_several_outputs_adds_them_up():
     assert bound[-1] == pytest.approx(run.certificate.bound[-1].sum(), rel=1e-12)
 
 
+def test_a_run_of_infinite_losses_has_a_picture():
+    run = okl.run(okl.OGD(loss="squared"), np.zeros((20, 1)), np.full(20, 1e200))
+    run.plot().draw_without_rendering()
+
+
 def test_progress_is_linear_where_a_logarithm_would_hide_something():
     X = np.ones((30, 1))
     perfect = okl.run(okl.Perceptron(), X, np.zeros(30) + 1.0, loss="absolute")

@@ -61,6 +61,19 @@ def test_it_forecasts_learns_counts_and_goes_on(service):
         assert numbers(client)["rounds"] == 41 and numbers(client)["labels"] == 0
 
 
+def test_a_model_that_is_exchanged_stays_and_a_damaged_one_is_not_served(service, tmp_path):
+    path = tmp_path / "model.npz"
+    whole = path.read_bytes()
+    with service() as client:
+        assert teach(client, ROW, 0.9, 40).status_code == 200
+        path.write_bytes(whole[:1000])
+        for _ in range(2):
+            answer = client.post("/forecast", json=ROW)
+            assert answer.status_code == 422 and "damaged" in answer.text
+        path.write_bytes(whole)  # and the process ends before the next request
+    assert okl.load(path).rounds == 40
+
+
 @pytest.mark.parametrize("row", [{"price": 0.5}, {"price": "dear", "size": 0.1}])
 def test_bad_rows_are_refused_and_change_nothing(service, row):
     with service() as client:

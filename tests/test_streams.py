@@ -381,6 +381,28 @@ def test_files_without_rows_and_damaged_files(name, tmp_path):
 
 
 @pytest.mark.skipif(int(pd.__version__[0]) < 3, reason="pandas takes a list of bools for a mask")
+@pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow"])
+def test_a_file_that_is_replaced_is_read_as_it_is_now(name, tmp_path):
+    path, write = tmp_path / name, WRITERS[name]
+    write(TABLE, path)
+    rows = okl.stream(path, label="y")
+    write(TABLE.select(["y", "c", "a", "b"]).slice(7), path)
+    assert_array_equal(np.concatenate([part for part, _ in rows]), X[7:])
+    write(TABLE.rename_columns(["a", "b", "d", "y"]), path)
+    with pytest.raises(ValueError, match="lacks 'c'"):
+        okl.run(learner(), rows)
+
+
+def test_some_rows_of_a_file_stay_those_of_the_dataset(tmp_path):
+    path = tmp_path / "points.parquet"
+    WRITERS[path.name](TABLE, path)
+    (whole,) = pyarrow.dataset.dataset(path).get_fragments()
+    some = whole.subset(row_group_ids=[1])
+    some = pyarrow.dataset.FileSystemDataset([some], TABLE.schema, some.format, some.filesystem)
+    (part,) = okl.stream(some, label="y")
+    assert_array_equal(part[0], X[777:])
+
+
 def test_names_that_are_equal_to_places():
     """True is equal to 1, and False to 0, but a name of a column is not a place."""
     frame = pd.DataFrame({True: y, False: 2 * y, "y": 3 * y})

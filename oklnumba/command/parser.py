@@ -69,7 +69,8 @@ def warm_up(args: argparse.Namespace) -> None:
 
 CALL = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)'"
 SEVERAL, FLAG = {"action": "append", "default": []}, {"action": "store_true"}
-NAMES: dict[str, Any] = {"metavar": "A,B,C", "default": [], "type": lambda text: text.split(",")}
+LIST: dict[str, Any] = {"action": "extend", "default": []}  # of what is named again, too
+NAMES = LIST | {"metavar": "A,B,C", "type": lambda text: text.split(",")}
 TASKS, LABELS = ("classification", "regression"), ("required", "optional")
 TABLE = {  # options of the commands that read a table
     "file": option(f"{FORMS}; or a data set of `oklnumba data list`", "FILE"),
@@ -79,9 +80,7 @@ TABLE = {  # options of the commands that read a table
     "--columns": option("the inputs; without it all other columns", **NAMES),
     "--drop": option("columns to leave out", **NAMES),
     "--encode": option("columns of text: a column of 0 and 1 for each value", **NAMES),
-    "--id": option(
-        "no input; predict writes it beside each forecast", "COLUMN", nargs=1, default=[]
-    ),
+    "--id": option("no input; predict writes it beside each forecast", "COLUMN", nargs=1, **LIST),
     "--dates": option("columns of dates: the day, weekday, ... of each as numbers", **NAMES),
     "--impute": option("fill gaps in columns of numbers, from the past", choices=tuple(IMPUTE)),
     "--delimiter": option("between two values of a CSV, such as ';'"),

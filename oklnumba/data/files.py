@@ -127,6 +127,16 @@ def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, A
     return dataset
 
 
+def reopen(fragment: Any) -> Any:
+    """Return a fragment as its file is now: pyarrow remembers the footer of one replaced since."""
+    if not getattr(fragment, "path", None):  # in memory
+        return fragment
+    if hasattr(fragment, "subset") and fragment.num_row_groups < fragment.metadata.num_row_groups:
+        return fragment  # the user's, of some rows
+    make, keys = fragment.format.make_fragment, fragment.partition_expression
+    return make(fragment.path, fragment.filesystem, keys)
+
+
 def _refuse_other_text(path: Path, reading: dict[str, Any], delimiter: str) -> None:
     """Raise ValueError if a CSV begins in another encoding, or with another delimiter."""
     name = given_name(str(path))

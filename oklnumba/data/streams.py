@@ -25,7 +25,15 @@ from oklnumba.core.schema import (
     find_values,
     list_names,
 )
-from oklnumba.data.files import FORMATS, RENAME, given_name, list_files, naming, open_dataset
+from oklnumba.data.files import (
+    FORMATS,
+    RENAME,
+    given_name,
+    list_files,
+    naming,
+    open_dataset,
+    reopen,
+)
 
 MOST_ROWS = 2**16  # of a block if ``batch`` is None
 TYPED_ROWS = 2**19  # at least as many as in the first MB of a CSV, by which columns have types
@@ -402,6 +410,7 @@ def _refuse_other_files(dataset: Any, name: str, schema: Schema) -> None:
     for fragment in dataset.get_fragments():
         where, keys = _name_of(fragment, name), keys_of(fragment.partition_expression)
         with naming(where):
+            fragment = reopen(fragment)
             names = fragment.physical_schema.names
         if twice := keys.keys() & {*names}:
             raise ValueError(f"{where} has a column {min(twice)!r}, as its folder has: {RENAME}")
@@ -455,9 +464,10 @@ def _scan(
         types |= dict.fromkeys(floats, arrow.float64()) | dict.fromkeys(texts, arrow.string())
     for fragment in data.get_fragments():
         where, first, here = _name_of(fragment, name), 0, types
-        if kind not in ("csv", ""):  # other types may be in this file
-            here = types | {t.name: t.type for t in fragment.physical_schema if t.name in types}
         with naming(where, fragment):
+            fragment = reopen(fragment)
+            if kind not in ("csv", ""):  # other types may be in this file
+                here = types | {t.name: t.type for t in fragment.physical_schema if t.name in types}
             for batch in fragment.scanner(schema=arrow.schema(here), **how).to_batches():
                 if batch.num_rows:
                     yield where, first, batch

@@ -10,6 +10,7 @@ import numpy as np
 
 from oklnumba.core.checks import repr_short, repr_type, require_number
 from oklnumba.core.guard import locked
+from oklnumba.core.inputs import as_values
 from oklnumba.core.state import Stateful
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.traits import InForce, Traits
@@ -65,7 +66,7 @@ class Outside(Foreign):
     def _forecast(self, X: np.ndarray, predict: Callable | None = None) -> np.ndarray:
         predict, forecasts = predict or self._choose_calls()[0], np.empty(len(X))
         if len(X) > 1 and not hasattr(self.model, "learn_one") and self._played:
-            return np.ravel(self.model.predict(X.copy())).astype(np.float64)
+            return predict_rows(self.model, X)
         for t, x in enumerate(X):
             forecast = predict(x.copy())  # the model may keep it
             if forecast is None or isinstance(forecast, bool | np.bool_):
@@ -98,6 +99,12 @@ class Outside(Foreign):
     def _repr_with(self, params: dict[str, Any]) -> str:
         name, text = type(self.model).__name__, repr_short(self.model)
         return text if text.startswith(name) else f"{name}()"
+
+
+def predict_rows(model: Any, X: np.ndarray) -> np.ndarray:
+    """Return the forecasts of a model like those of scikit-learn, a finite number for each row."""
+    forecasts = np.ravel(model.predict(X.copy()))
+    return as_values(forecasts, len(X), f"what {type(model).__name__} forecasts", "forecast")
 
 
 def can_learn(value: Any) -> bool:

@@ -168,11 +168,13 @@ def intervals(run: Run, y: ArrayLike, axes: Axes, last: int = 200) -> None:
         raise ValueError(f"a run of {run.learner} has {what}: play okl.Intervals(learner)")
     given = inputs.as_label_array(y)
     checks.require(given.shape == (run.rounds,), "y", given.shape, f"of shape ({run.rounds},)")
-    there, played = inputs.find_labels(given), np.full(run.rounds, np.nan)
-    played[there] = inputs.as_labels(given[there], there.sum())
-    labels, (low, high) = played[run.recorded - 1], run.intervals.T
-    if np.isnan(labels).all():
+    checks.require_count("last", last, 1)
+    kept, there = run.recorded - 1, inputs.find_labels(given)
+    if not there[kept].any():
         raise ValueError("no round that the run recorded has a label in y")
+    filled = np.where(there, given, given[there][0])  # so that messages name the row of y
+    played = inputs.as_labels(filled, run.rounds)
+    labels, (low, high) = np.where(there, played, np.nan)[kept], run.intervals.T
     at, outside = slice(-last, None), (labels < low) | (high < labels)
     rounds, missed = run.recorded[at], outside[at]
     axes.fill_between(rounds, low[at], high[at], color=COLOURS[6], alpha=0.35, label="interval")
@@ -229,6 +231,7 @@ def _regrets(run: Run, at: np.ndarray) -> list[np.ndarray]:
 
 def _recorded(run: Run, first: int) -> np.ndarray:
     """Return the rounds of ``thin``, or the next ones that are recorded."""
+    first = checks.require_count("first", first, 1)
     at = np.searchsorted(run.recorded, drawing.thin(run.rounds, first=first))
     return run.recorded[np.unique(at)]
 
@@ -389,7 +392,8 @@ def _look(
 
 
 def _finish(axes: Axes, ylabel: str, legend: bool) -> None:
-    positive = any(np.greater(line.get_ydata(), 0.0).any() for line in axes.lines)
+    values = [np.asarray(line.get_ydata()) for line in axes.lines]
+    positive = any(((y > 0.0) & (y < np.inf)).any() for y in values)
     axes.set_xscale("log")
     for line in axes.lines:
         if np.size(line.get_xdata()) == 1:  # not a line

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba import theory
 from oklnumba.components.kernels import Kernel
+from oklnumba.components.losses import get as losses_of
 from oklnumba.core.checks import import_optional
 from oklnumba.core.display import number, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
@@ -334,6 +335,13 @@ class Run:
             raise ValueError(
                 f"data has {best.rounds} labels in its first {self.rounds} rows, but this run had "
                 f"{len(forecasts)}: pass what was played, from the first row on"
+            )
+        losses = losses_of(self.loss).of_rounds(forecasts, best.labels)
+        fits = np.isclose(losses, self.losses[~np.isnan(self.losses)], equal_nan=True)
+        if not fits.all():
+            raise ValueError(
+                f"data has another label than this run had in round {fits.argmin() + 1} of those "
+                "with a label: pass what was played, in the same order"
             )
         return best.regret(forecasts, at)
 

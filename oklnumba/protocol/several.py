@@ -122,6 +122,7 @@ class Several(RowWrapper):
         """Return the forecasts of all outputs for the rows of X, (n, K); 0 before any data."""
         self._refuse_fault()
         X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
+        self._check_points(X)
         if not self._learners:
             return np.zeros((X.shape[0], len(self._output_names or ())))
         forecasts = [one.predict(X) for one in self._learners]

@@ -124,19 +124,19 @@ class Hindsight:
                 landmarks = inputs.as_inputs(landmarks, name="landmarks")
         if y is not None:
             X = inputs.as_inputs(X)
-            self._X, self._y = X, inputs.as_labels(y, len(X), self._rule.classes)
+            self._X, self.labels = X, inputs.as_labels(y, len(X), self._rule.classes)
         in_passes = landmarks is not None or y is None or len(X) > EXACT_ROUNDS
         if features is not None and (landmarks is not None or y is None):
             raise ValueError("features are for arrays X and y without landmarks; leave them out")
         if features is None and in_passes:
-            source = as_source(X) if y is None else lambda: [(X, self._y)]
+            source = as_source(X) if y is None else lambda: [(X, self.labels)]
             self._rows, self._landmarks = Replay(source, self._rule.classes), landmarks
-            self._y, self._solver = self._rows.y, self._solve_in_passes
+            self.labels, self._solver = self._rows.y, self._solve_in_passes
         elif features is not None:
             self._features, self._solver = features, self._solve_on_features
         elif loss == "squared":
             L = factor_kernel(kernel, X, lam)
-            u = scipy.linalg.solve_triangular(L, self._y, lower=True, check_finite=False)
+            u = scipy.linalg.solve_triangular(L, self.labels, lower=True, check_finite=False)
             self._factor, self._minima = (L, u), lam * np.cumsum(u**2)
             self._solver = self._solve_by_factor
         else:
@@ -150,7 +150,7 @@ class Hindsight:
     @property
     def rounds(self) -> int:
         """Rounds of the stream."""
-        return len(self._y)
+        return len(self.labels)
 
     def comparator(self) -> Comparator:
         """Return the best function of the whole stream: loss, norm, predictions and interval."""
@@ -169,14 +169,14 @@ class Hindsight:
         loss, no features), else the curve of the last round alone.
         """
         predictions = inputs.as_values(predictions, self.rounds, "predictions")
-        losses_so_far = np.cumsum(self._rule.value(predictions, self._y))
+        losses_so_far = np.cumsum(self._rule.value(predictions, self.labels))
         if at is None and self._minima is not None:
             return losses_so_far - self._minima
         at = self._choose_rounds(1 if at is None else at)
         self._solve(np.append(at, self.rounds))
         played, last = losses_so_far[at - 1], self._last
         loss, objective, lower, upper = np.array([self._solved[int(t)] for t in at]).T
-        final = played - np.cumsum(self._rule.value(last.predictions, self._y))[at - 1]
+        final = played - np.cumsum(self._rule.value(last.predictions, self.labels))[at - 1]
         rounding = EPS * (at + 2) * (played + upper)  # of sums of losses, and their difference
         return RegretCurve(
             at, played - loss, played - objective, final, final - self.lam * last.norm**2,
@@ -219,7 +219,7 @@ class Hindsight:
 
     def _solve_on_features(self, at: list[int]) -> Iterator[Comparator]:
         for t in at:
-            stream = self.kernel, self._X[:t], self._y[:t], self.lam, self._features
+            stream = self.kernel, self._X[:t], self.labels[:t], self.lam, self._features
             if self.loss == "squared":
                 yield conjugate_gradients(*stream, SHARE)
             else:
@@ -242,7 +242,7 @@ class Hindsight:
                 L, columns, lower=True, trans=1, overwrite_b=True, check_finite=False
             )
             for k, t in enumerate(some):
-                e, y = residuals[:t, k], self._y[:t]
+                e, y = residuals[:t, k], self.labels[:t]
                 least = float(self._minima[t - 1])  # type: ignore[index]
                 norm = float(np.sqrt(max(float(e @ (y - e)) / self.lam, 0.0)))
                 bounds = max(least * (1.0 - off), 0.0), least * (1.0 + off)
@@ -257,7 +257,7 @@ class Hindsight:
         roots = np.sqrt(self.kernel.diag(self._X))
         for t in at:
             start = None if state is None else extend_state(state, self._rule, last, t)
-            best, weights = best_weights(F[:t], self._y[:t], self.lam, self._rule, start)
+            best, weights = best_weights(F[:t], self.labels[:t], self.lam, self._rule, start)
             state, last = weights.state, t
             loose = off * float(roots[:t] @ np.abs(weights.dual)) ** 2 / (4.0 * self.lam)
             yield best._replace(lower=max(best.lower - loose, 0.0), upper=best.upper + loose)

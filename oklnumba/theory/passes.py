@@ -75,7 +75,7 @@ class Replay:
         labels, rng = [], np.random.default_rng(0)
         self.candidates, keys = np.empty((0, 0)), np.empty(0)
         for X, y in self.blocks():
-            labels.append(y)
+            labels.append(y.copy())  # the stream may fill one array again and again
             drawn = rng.random(len(y))
             keep = drawn < (keys.max() if len(keys) == CANDIDATES else 1.0)
             keys = np.append(keys, drawn[keep])
