@@ -136,14 +136,13 @@ def measure_gain(threshold, node, growth):
     """Return the gain of splitting the values that draw_threshold wrote, -1 if a child is small."""
     values, heavy, tree, gain = growth.values, growth.heavy, growth.tree, 0.0
     count, weight, below = growth.stops[node] - growth.starts[node], tree.nodes[node, ROUNDS], 0.0
-    for i in range(count):
-        below += heavy[i] if values[i] <= threshold else 0.0
-    if smaller(below, weight - below) * SAME_GAIN < growth.least:
-        return -1.0
     for k in range(growth.labels.shape[0]):
-        labels, total = growth.labels[k], 0.0
+        labels, total, below = growth.labels[k], 0.0, 0.0
         for i in range(count):
+            below += heavy[i] if values[i] <= threshold else 0.0
             total += labels[i] if values[i] <= threshold else 0.0
+        if smaller(below, weight - below) * SAME_GAIN < growth.least:
+            return -1.0
         apart = total / below - (tree.sums[node, k] - total) / (weight - below)
         if abs(apart) > SAME_LABEL:
             gain += apart * apart
