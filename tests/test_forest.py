@@ -108,6 +108,24 @@ def test_an_output_that_differs_by_rounding_chooses_no_split():
     assert_allclose(both[1:, :, 1], -1.0, rtol=1e-14)
 
 
+@pytest.mark.parametrize("only_two", [True, False])
+def test_chance_not_rounding_chooses_among_inputs_without_gain(only_two):
+    cells = np.indices((2,) * 5).reshape(5, -1).T * 2.0 - 1.0
+    half = cells[cells.prod(axis=1) > 0]  # the other cells show which inputs were split
+    X = np.concatenate([np.tile(half, (45, 1)), np.tile(cells, (2, 1))])  # grown on the first 720
+    if not only_two:
+        X = np.column_stack([X, np.arange(len(X)) // 240])
+    signs = X[:, :1] * X[:, 1:2]
+    Y = signs + 0.3 * X[:, 2:3] * X[:, 3:4]
+    found = play(X, Y, [])[0][768:]
+    assert_allclose(play(X, 3.0 * Y + 0.1, [])[0][768:], 3.0 * found + 0.1, rtol=1e-9)
+    assert np.abs(found[:, 0] - Y[768:]).max() > 0.1  # the first inputs alone would suffice
+    boosted = play(X, signs - 0.3, [], labels=signs)[0]
+    turned = np.r_[719:-1:-1, 720 : len(X)]  # so that sums are rounded otherwise
+    X, signs = X[turned], signs[turned]
+    assert_allclose(play(X, signs - 0.3, [], labels=signs)[0][768:], boosted[768:], rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["plain", "sorted", "binary", "codes", "wild"])
 def test_boosted_trees_are_those_of_the_definition_in_any_cut(name, monkeypatch):
     monkeypatch.setattr(settings, "BOOSTING", settings.BOOSTING._replace(inputs=3))

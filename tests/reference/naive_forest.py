@@ -32,8 +32,11 @@ def best_split(X, only_two, Y, state, weights, least=0.0):
         under = x <= threshold
         low, high = weights[under].sum(), weights[~under].sum()
         apart = Y[under].sum(axis=0) / low - Y[~under].sum(axis=0) / high
-        gain = low * high * (apart**2).sum() * (u if only_two else 1.0)
-        gain = 0.0 if min(low, high) * (1 + 1e-6) < least else gain
+        gain = low * high * (apart[abs(apart) > 1e-6] ** 2).sum() * (u if only_two else 1.0)
+        if min(low, high) * (1 + 1e-6) < least:
+            gain = -1.0
+        elif gain == 0.0:  # chance chooses
+            gain = 1e-30 * (1 + state % 1000)
         if best is None or gain > best[0] * (1 + 1e-6):
             best, below = (gain, j, threshold), under
     return best, below, state

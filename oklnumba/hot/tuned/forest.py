@@ -9,6 +9,7 @@ means and numbers of rows are weighted):
             gain = (mean label below - mean label above)^2 (rows below) (rows above),
                 times u if all inputs have only two values: else all trees would be equal
         take the input with the largest gain, the first of those whose gains are equal
+        if none has any (of a parity no input alone does), take one at random
 
 Then the splits stay, and the means go on:
 
@@ -33,9 +34,10 @@ NUMBERS = 4
 SEEN, RANDOM = range(2)  # entries of the progress
 LARGEST = 2**63 - 1  # of the integers
 FACTOR, PRIME = 48271, 2147483647  # u = s / PRIME, s = FACTOR s mod PRIME (Park and Miller)
-# Gains, weights and labels that differ by less are equal: rounding, of residuals too, chooses no
-# input and splits no node.
+# Gains, weights, labels and their means that differ by less are equal: rounding, of residuals too,
+# chooses no input and splits no node.
 SAME_GAIN, SAME_LABEL = 1.0 + 1e-6, 1e-6
+NO_GAIN = 1e-30  # less than any gain, also a thousand times
 
 
 class Trees(NamedTuple):
@@ -131,19 +133,19 @@ def draw_threshold(x, node, growth):
 
 @hot
 def measure_gain(threshold, node, growth):
-    """Return the gain of splitting the values that draw_threshold wrote."""
+    """Return the gain of splitting the values that draw_threshold wrote, -1 if a child is small."""
     values, heavy, tree, gain = growth.values, growth.heavy, growth.tree, 0.0
     count, weight, below = growth.stops[node] - growth.starts[node], tree.nodes[node, ROUNDS], 0.0
-    for i in range(count):
-        below += heavy[i] if values[i] <= threshold else 0.0
-    if smaller(below, weight - below) * SAME_GAIN < growth.least:
-        return 0.0
     for k in range(growth.labels.shape[0]):
-        labels, total = growth.labels[k], 0.0
+        labels, total, below = growth.labels[k], 0.0, 0.0
         for i in range(count):
+            below += heavy[i] if values[i] <= threshold else 0.0
             total += labels[i] if values[i] <= threshold else 0.0
+        if smaller(below, weight - below) * SAME_GAIN < growth.least:
+            return -1.0
         apart = total / below - (tree.sums[node, k] - total) / (weight - below)
-        gain += apart * apart
+        if abs(apart) > SAME_LABEL:
+            gain += apart * apart
     return gain * below * (weight - below)
 
 
@@ -163,7 +165,9 @@ def find_split(node, growth):
             gain = measure_gain(threshold, node, growth)
             if growth.only_two:
                 gain *= progress[RANDOM] / PRIME
-            if best < 0.0 or gain > best * SAME_GAIN:
+            if gain == 0.0:  # the last digits of u choose: the first ones made the threshold
+                gain = NO_GAIN * (1 + progress[RANDOM] % 1000)
+            if gain > best * SAME_GAIN:
                 best, split[COLUMN] = gain, growth.inputs[j]
                 split[THRESHOLD] = bits_to_float(order_bits(threshold))
     return best

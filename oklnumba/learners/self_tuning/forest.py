@@ -21,7 +21,7 @@ logit, begins at atanh(c) of the past rows (of the first 32, and of outliers, c 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from math import log2
 from typing import Any
 
@@ -147,8 +147,7 @@ class Forest(Stateful[loops.Trees, Any]):
 
     def _draw_seeds(self, end: int) -> list[int]:
         """Return the seed of each tree of round ``end``."""
-        rngs = [np.random.default_rng([self._seed, self._lags, end, i]) for i in range(self._count)]
-        return [int(rng.integers(1, PRIME)) for rng in rngs]
+        return [draw_seed(self._seed, self._lags, end, i) for i in range(self._count)]
 
     def _begin_trees(
         self, X: np.ndarray, Y: np.ndarray, cut: np.ndarray, end: int, now: bool
@@ -280,6 +279,12 @@ class Residuals(Stateful[ResidualState, None]):
             sums[some] = 0.0
         state.totals[some, -1] = -settings.BOOSTING.debt
         state.ended_excess[some] = state.excess[some]
+
+
+@lru_cache(1000)  # three forests ask for the same, and each class of OneVsRest: 30 us each
+def draw_seed(*of: int) -> int:
+    """Return the seed of a tree."""
+    return int(np.random.default_rng(of).integers(1, PRIME))
 
 
 def make_tree(nodes: int, offset: np.ndarray, unit: np.ndarray) -> loops.Trees:
