@@ -18,7 +18,7 @@ from oklnumba.core.inputs import FIRST_ROWS
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.data.streams import Stream
-from oklnumba.learners.base.learner import Learner, warn_of_block
+from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.outside import adapt
 from oklnumba.protocol.checkpoints import Checkpoint
 from oklnumba.protocol.late import Rows, Schedule
@@ -106,7 +106,7 @@ def _pieces(
             if isinstance(X, Stream) and X.columns is None and width:
                 said += f"; pass width={width}"
             raise ValueError(said) from error
-        warned = warned or warn_of_block(labels, first)
+        warned = warned or checks.warn_of_block(labels, first)
         yield Rows(part, labels), schema
         first, width = first + len(labels), part.shape[1]
 

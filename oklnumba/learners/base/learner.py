@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import inputs
-from oklnumba.core.checks import require_flag, warn, warn_of_order, warn_of_time
+from oklnumba.core.checks import require_flag, warn, warn_of_block, warn_of_order, warn_of_time
 from oklnumba.core.files import write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
@@ -33,10 +33,6 @@ from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
 from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
 from oklnumba.learners.base.single import NO_SINGLE
 from oklnumba.learners.base.traits import Refusal
-
-FEWEST_EQUAL = 30  # labels of a block that is warned of
-LONG_SHARE = 0.05  # of the rows, at least, in such a block
-CHANCE = 1e-6  # that a random order has such a block, at most
 
 
 class Learner(Engine[StateT, WorkT]):
@@ -316,26 +312,6 @@ class Learner(Engine[StateT, WorkT]):
         super().__setstate__(contents["params"] | contents["in_force"])
         restore_contents(self, contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
-
-
-def warn_of_block(y: np.ndarray, before: int = 0) -> bool:
-    """Warn of a long block of equal labels, which random order would not have; say whether."""
-    n = before + len(y)
-    least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
-    if y.ndim != 1 or len(y) < least:
-        return False
-    ends = np.flatnonzero(np.append(y[1:] != y[:-1], True)) + 1
-    lengths = np.diff(ends, prepend=0)
-    rows = int(lengths.max())
-    start = int(ends[lengths.argmax()]) - rows
-    if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
-        return False
-    warn(
-        f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
-        "more than by chance; if the rows have no order in time, shuffle them: order = "
-        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True"
-    )
-    return True
 
 
 def find_needs(learners: Iterable[Learner]) -> dict[str, Any]:
