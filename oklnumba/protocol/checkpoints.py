@@ -13,9 +13,9 @@ from oklnumba.core.inputs import PLAY_ROWS, dense_blocks, make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.contents import get_contents, restore_contents
-from oklnumba.protocol.late import Schedule
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
+from oklnumba.protocol.schedule import Schedule
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 # First rows, which tell whether all data is passed again, if so many of them differ.

@@ -1,23 +1,12 @@
 """When labels come: at once, late, in batches, or not at all."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.learners.base.learner import Learner, Trace
 from oklnumba.learners.base.waiting import LateLabels
-
-
-class Rows(NamedTuple):
-    """Rows of a stream."""
-
-    X: np.ndarray  # or sparse
-    y: np.ndarray
-
-    def cut(self, start: int, stop: int | None = None) -> "Rows":
-        """Return rows start to stop (views)."""
-        return Rows(self.X[start:stop], self.y[start:stop])
 
 
 class Schedule:
@@ -66,21 +55,21 @@ class Schedule:
         labels[~there] = np.nan
         return labels
 
-    def play(self, rows: Rows, before: int, coming: int) -> list[Trace]:
+    def play(self, X: Any, y: np.ndarray, before: int, coming: int) -> list[Trace]:
         """Play rows of a run, the first of ``coming``; return what it stores of their forecasts.
 
         before : rounds of the run before these.
         """
         learner, traces = self.learner, []
-        learner._begin(rows.X.shape[1], *rows.y.shape[1:])
-        rows = rows._replace(X=inputs.make_dense(rows.X))
+        learner._begin(X.shape[1], *y.shape[1:])  # a row without a label may be the first
+        X = inputs.make_dense(X)
         if self.late:
-            return self.late.play(rows.X, rows.y, before)
+            return self.late.play(X, y, before)
         # Rows with a label, which are played in one go, and rows without.
-        there = inputs.find_labels(rows.y) | learner._traits.plays_gaps
+        there = inputs.find_labels(y) | learner._traits.plays_gaps
         for some in inputs.cut_runs(there):
-            X, y = rows.X[some], rows.y[some]
-            has = there[some.start]
-            played = learner._play_rows(X, y, coming) if has else learner._forecast_rows(X)
-            traces.append(played)
+            if there[some.start]:
+                traces.append(learner._play_rows(X[some], y[some], coming))
+            else:
+                traces.append(learner._forecast_rows(X[some]))
         return traces
