@@ -6,14 +6,14 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from oklnumba.components.features import TaylorFeatures, check_features
-from oklnumba.core.arrays import BLOCK_ROWS
+from oklnumba.core.arrays import FEATURE_ROWS
 from oklnumba.core.checks import require
 from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import KW_ONLY, choice, clone, count, discount_factor, positive, required
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
-from oklnumba.learners.awv import FORECASTERS, TOTALS, FeatureRidge, describe_space
+from oklnumba.learners.awv import FORECASTERS, FeatureRidge, describe_space
 from oklnumba.learners.base.engine import Facts, Trace
 
 PAST, DEGREE = range(2)  # entries of the counts: rounds in ``past``, and the degree
@@ -91,8 +91,7 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         """Make the state for features of a degree, before the first round."""
         p = self._hyper
         features = TaylorFeatures(degree, sigma=p.features.sigma, center=p.features.center)
-        self._start_factor(features._writer(d), p.discount, totals=TOTALS, counts=2, d=d)
-        self._start_forecaster(p.forecaster)
+        self._start_forecaster(features._writer(d), p.forecaster, p.discount, counts=2, d=d)
         self._counts[DEGREE] = degree
 
     def _facts(self) -> Facts:
@@ -140,7 +139,7 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         self._start_degree(X.shape[1], int(self._counts[DEGREE]) + 1)
         self._store(X, Y)
         self._played, trace = 0, self._trace(len(X))
-        for rows, block in cut_blocks(X, BLOCK_ROWS):
+        for rows, block in cut_blocks(X, FEATURE_ROWS):
             super()._play(block, Y.T[rows].copy(), trace.rows(rows.start, rows.stop))
         # The totals are those of the replay; only the best function's loss is also that of the run.
         totals = self._state.totals

@@ -244,8 +244,8 @@ def run(
         finished = finished and not interrupted
         if file is not None:
             file.close(finished, interrupted)
-        if schedule.late and finished:
-            schedule.late.learn_rest()
+        if schedule.delayed and finished:
+            schedule.delayed.learn_rest()
     if finished and (said := learner._unlearned) and recorder.rounds == learner.rounds:
         checks.warn(said)  # of a learner that was fresh: short pieces are no fault
     return recorder.make_run(finished, interrupted)

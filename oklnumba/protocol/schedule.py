@@ -6,7 +6,7 @@ import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.waiting import LateLabels
+from oklnumba.learners.base.waiting import DelayedLabels
 
 
 class Schedule:
@@ -16,7 +16,7 @@ class Schedule:
         self.learner = learner
         delay = checks.require_count("delay", delay, 0)
         self.batch = batch = checks.require_count("batch", batch, 1)
-        self.late = LateLabels(learner, delay, batch) if delay > 0 or batch > 1 else None
+        self.delayed = DelayedLabels(learner, delay, batch) if delay > 0 or batch > 1 else None
         given = checks.require_choice("labels", labels, ("required", "optional"))
         self.optional = given == "optional"
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
@@ -24,7 +24,7 @@ class Schedule:
         self.lateness = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.season = learner._traits.season if self.optional else None  # until a gap is warned of
         said = "needs each label at once; {}play the learner within it"
-        if self.late and (refusal := learner._refuses_late):
+        if self.delayed and (refusal := learner._refuses_late):
             more = f", or {refusal.cure}" if refusal.cure else ""
             raise ValueError(f"{refusal.name} {said.format('')}{more}")
         if self.optional and (name := learner._traits.needs_each_label):
@@ -63,8 +63,8 @@ class Schedule:
         learner, traces = self.learner, []
         learner._begin(X.shape[1], *y.shape[1:])  # a row without a label may be the first
         X = inputs.make_dense(X)
-        if self.late:
-            return self.late.play(X, y, before)
+        if self.delayed:
+            return self.delayed.play(X, y, before)
         # Rows with a label, which are played in one go, and rows without.
         there = inputs.find_labels(y) | learner._traits.plays_gaps
         for some in inputs.cut_runs(there):

@@ -42,7 +42,7 @@ from oklnumba.core.params import Params, find_parts
 from oklnumba.core.state import INTERRUPTED, Stateful, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.single import NO_SINGLE, SingleRound
-from oklnumba.learners.base.traits import NOT_IN_FORCE, PLAIN, InForce, Traits
+from oklnumba.learners.base.traits import NOT_IN_FORCE, InForce, Traits
 
 KERNELS = {"kernel", "kernels"}  # names of hyper-parameters
 
@@ -96,8 +96,8 @@ class Engine(Stateful[StateT, WorkT], Params):
     _outputs = 1  # labels per round
     _played = 0
     _learned_late = False  # whether a label came after later forecasts: no bound is about that
-    _expected = 0  # all rounds at the end of this call, or of those that the caller says will come
-    _notes = 0  # type: Any  # how many numbers ``_forecast`` notes of a row whose label comes late
+    _expected_rounds = 0  # in all, by the end of this call or of the rows that a run has at hand
+    _note_width = 0  # type: Any  # numbers that ``_forecast`` notes of a row whose label comes late
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = NO_SINGLE  # buffers of single rounds
     _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
@@ -108,7 +108,7 @@ class Engine(Stateful[StateT, WorkT], Params):
 
     @property
     def _traits(self) -> Traits:
-        return PLAIN
+        return Traits()
 
     def _start(self, d: int) -> None:
         """Make the state for inputs of width d."""
@@ -161,7 +161,7 @@ class Engine(Stateful[StateT, WorkT], Params):
         return None
 
     def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
-        """Take notes, (n, _notes), of the next rows: to write or, with ``missed``, to use."""
+        """Take notes, (n, _note_width), of the next rows: to write or, with ``missed``, to use."""
 
     def _end_fit(self) -> None:
         """Do what is worth while after the last row of a ``fit``, before predictions."""
@@ -189,7 +189,7 @@ class Engine(Stateful[StateT, WorkT], Params):
 
     def _params_in_force(self) -> dict[str, Any]:
         """Return the hyper-parameters in force, by name."""
-        return vars(self._hyper) | self._in_force.unscaled
+        return vars(self._hyper) | self._in_force.kernels
 
     # ---- rounds ----
 
@@ -210,12 +210,12 @@ class Engine(Stateful[StateT, WorkT], Params):
         params = {name: copy.deepcopy(value) for name, value in params.items()}
         self._outputs = outputs
         try:
-            unscaled = {name: params[name] for name in KERNELS & params.keys()}
+            kernels = {name: params[name] for name in KERNELS & params.keys()}
             scales, is_precomputed = None, bool(find_parts(Precomputed, *params.values()))
-            for name, given in unscaled.items():  # one of the names at most
+            for name, given in kernels.items():  # one of the names at most
                 params[name], scales = split_metric(name, given)
                 inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
-            self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, is_precomputed)
+            self._in_force = InForce(SimpleNamespace(**params), kernels, scales, is_precomputed)
             # Traits may depend on what is in force.
             self._in_force = self._in_force._replace(block_rows=self._traits.block_rows)
             self._start(d)
@@ -234,8 +234,9 @@ class Engine(Stateful[StateT, WorkT], Params):
         n = X.shape[0]
         with self._lock:
             self._begin(X.shape[1], *y.shape[1:])
-            X, self._fault = X if self._schema is None else self._fill(X), INTERRUPTED
-            self._expected = self._played + max(n, coming)
+            X = X if self._schema is None else self._fill(X)
+            self._fault = INTERRUPTED
+            self._expected_rounds = self._played + max(n, coming)
             trace = self._trace(n)
             try:
                 for rows, block in cut_blocks(X, self._in_force.block_rows, self._in_force.scales):
@@ -321,9 +322,13 @@ class Engine(Stateful[StateT, WorkT], Params):
     def _make_single(self) -> SingleRound:
         """Return the buffers of single rounds, made with the first; none for several labels."""
         if self._single is NO_SINGLE and self._outputs == 1:
-            scales, plain = self._in_force.scales, not self._in_force.is_precomputed
-            classes, trace = self._loss().classes or self._traits.signs, self._trace(1)
-            self._single = SingleRound(self._width or 0, classes, trace, scales, plain)
+            schema = self._schema
+            self._single = SingleRound(
+                self._width or 0, self._trace(1), self._in_force.scales,
+                signs=self._loss().classes or self._traits.signs,
+                takes_points=not self._in_force.is_precomputed,
+                takes_labels=schema is None or not (schema.classes or schema.impute),
+            )  # fmt: skip
         return self._single
 
     def _note_forecast(self, X: np.ndarray) -> None:
