@@ -14,7 +14,7 @@ and, where needed, ``_check_params`` (several hyper-parameters together), ``_tra
 Who calls ``_play``, and what it calls:
 
     okl.run, partial_fit    _play_rows: any number of rows, in blocks
-    learn_one               one row, mostly in the buffers of single.py, which the next overwrites
+    learn_one               one row, mostly in the buffers of SingleRound
     another learner         _play_inside, and _forecast_inside for its forecasts
         _play               _play_loop, where a loop asks for room: makes it, and counts the rounds
                             _count_rounds, where none does; or it adds to ``_played`` itself
@@ -26,6 +26,7 @@ Who calls ``_play``, and what it calls:
 import copy
 from collections.abc import Callable
 from functools import cached_property
+from math import isfinite
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -41,9 +42,10 @@ from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import Params, find_parts
 from oklnumba.core.state import INTERRUPTED, Stateful, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
-from oklnumba.learners.base.single import NO_SINGLE, SingleRound
+from oklnumba.hot.primitives.linalg import REFUSED, SAME, take_finite
 from oklnumba.learners.base.traits import NOT_IN_FORCE, InForce, Traits
 
+FLOAT64 = np.dtype(np.float64)
 KERNELS = {"kernel", "kernels"}  # names of hyper-parameters
 
 
@@ -83,6 +85,55 @@ class Facts(NamedTuple):
     space: str | None = None  # of the certificate
     member: str | list[str] | None = None  # whose comparator it shows, of each output
     outliers: tuple[int, float] = 0, 0.0  # labels not learned as they came, their share of the loss
+
+
+class SingleRound:
+    """The input, the label and the results of one round. The next round overwrites them.
+
+    Float64 vectors and labels are checked and copied here; ``core.inputs`` takes all others, or
+    says what is wrong with them. ``was_forecast``: the last thing to happen was the forecast of
+    this very input, so that its features, or what else the forecast computed, are valid.
+
+    scales : of a Metric; signs : whether labels are -1 and +1; takes_points : whether any finite
+    vector is a point: not so of Precomputed kernels; takes_labels : whether a schema changes
+    neither rows to learn nor labels.
+    """
+
+    __slots__ = (
+        "X", "scales", "signs", "takes_labels", "takes_points", "trace", "was_forecast", "x", "y",
+    )  # fmt: skip
+
+    def __init__(
+        self, d: int, trace: Any, scales: np.ndarray | None, signs: bool, takes_points: bool,
+        takes_labels: bool,
+    ):  # fmt: skip
+        self.X, self.y, self.trace, self.scales = np.zeros((1, d)), np.zeros(1), trace, scales
+        self.x, self.was_forecast = self.X[0], False
+        self.signs, self.takes_points, self.takes_labels = signs, takes_points, takes_labels
+
+    def take_point(self, x: Any) -> bool:
+        """Copy a finite float64 vector of the learner's width; return False for anything else."""
+        # carray: contiguous, aligned and writeable. Other arrays would be compiled for again.
+        is_vector = type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray
+        if not (self.takes_points and is_vector):
+            return False
+        if self.scales is not None and len(x) == len(self.scales):
+            x = x * self.scales
+        taken = jit.enter(take_finite)(x, self.x)
+        if taken != SAME:
+            self.was_forecast = False
+        return taken != REFUSED
+
+    def take_label(self, y: Any) -> bool:
+        """Copy a finite float, -1 or +1 if the loss needs it; return False for anything else."""
+        if not (self.takes_labels and isinstance(y, float) and isfinite(y)):  # np.float64 too
+            return False
+        self.y[0] = y
+        return not self.signs or y == 1.0 or y == -1.0
+
+
+# Before the first single round, and for several labels: it takes no point, and no input is its X.
+NO_SINGLE = SingleRound(0, None, None, signs=False, takes_points=False, takes_labels=False)
 
 
 class Engine(Stateful[StateT, WorkT], Params):

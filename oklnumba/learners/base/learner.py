@@ -30,9 +30,8 @@ from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.contents import compact_arrays, get_contents, pack, restore_contents
-from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
+from oklnumba.learners.base.engine import NO_SINGLE, Engine, Trace, empty_per_round
 from oklnumba.learners.base.late import NO_NOTES, Asked, LateRows, fit_notes
-from oklnumba.learners.base.single import NO_SINGLE
 from oklnumba.learners.base.traits import Refusal
 
 
