@@ -279,11 +279,8 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     _REMEDY = REMEDY
     _traits = CERTIFIED._replace(in_threads=True, block_rows=FEATURE_ROWS)
 
-    def _start_forecaster(
-        self, writer: tuple[Callable, int], forecaster: str, discount: float, **lengths: int
-    ) -> None:
-        """Make the state, as ``_start_factor`` does, and room for what rounds write."""
-        self._start_factor(writer, discount, totals=TOTALS, **lengths)
+    def _start_forecaster(self, forecaster: str) -> None:
+        """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
         self._single_arguments: tuple | None = None  # those of single rounds
         self._results = make_results(FEATURE_ROWS, self._outputs)
@@ -395,7 +392,8 @@ class PKAWV(FeatureRidge[loops.FeatureState]):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._start_forecaster(p.features._writer(d), p.forecaster, p.discount)
+        self._start_factor(p.features._writer(d), p.discount, totals=TOTALS)
+        self._start_forecaster(p.forecaster)
 
     def _feature_map(self) -> Features:
         return self._hyper.features
@@ -438,7 +436,8 @@ class LinearAWV(Game[loops.FeatureState, PassWork], FeatureRidge[loops.FeatureSt
         def write(X: np.ndarray, out: np.ndarray) -> None:
             out[: len(X), :d] = X
 
-        self._start_forecaster((write, d), self._forecaster, self._hyper.discount)
+        self._start_factor((write, d), self._hyper.discount, totals=TOTALS)
+        self._start_forecaster(self._forecaster)
 
     def _facts(self) -> Facts:
         return describe_space(self, f"the linear functions of {self.size} inputs")
