@@ -42,6 +42,7 @@ from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import Params, find_parts
 from oklnumba.core.state import INTERRUPTED, Stateful, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
+from oklnumba.hot.primitives.jit import enter
 from oklnumba.hot.primitives.linalg import REFUSED, SAME, take_finite
 from oklnumba.learners.base.traits import NOT_IN_FORCE, InForce, Traits
 
@@ -119,7 +120,7 @@ class SingleRound:
             return False
         if self.scales is not None and len(x) == len(self.scales):
             x = x * self.scales
-        taken = jit.enter(take_finite)(x, self.x)
+        taken = enter(take_finite)(x, self.x)
         if taken != SAME:
             self.was_forecast = False
         return taken != REFUSED
