@@ -228,7 +228,7 @@ class Factor:
         played, status = awv.awv_rounds(self.padded(Z), Y, *arguments)
         self.forecasts.extend(self.flat(out.forecasts)[:played])
         self.ridge_forecasts.extend(self.flat(out.ridge)[:played])
-        self.shrinks.extend(out.shrinks[:played])
+        self.shrinks.extend(out.a[:played])
         return played, status
 
     def forecast(self, Z):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oklnumba as okl
-from oklnumba.learners.base.learner import warn_of_block
+from oklnumba.core.checks import warn_of_block
 from tests.battery import LEARNERS, make, stream
 
 PARTS = {"kernel", "kernels", "features", "learners"}

@@ -689,3 +689,15 @@ def test_self_tuning_refuses_labels_beyond_or_that_leave_its_range(scale):
     assert two.rounds == row
     y[86:], y[90::2] = np.resize(Y, 74), 0.0  # a few are outliers, and zeros have no size
     okl.run(okl.SelfTuning(), X, y)
+
+
+def test_vectors_of_single_rounds_count_for_the_medians_that_fill_gaps():
+    frame = pd.DataFrame({"a": [0.0, 1.0, np.nan, 2.0], "y": [0.5, 1.0, 0.0, 2.0]})
+    single, rows = okl.LinearAWV(), okl.LinearAWV()
+    for learner in (single, rows):
+        okl.run(learner, okl.stream(frame, label="y", impute="median"))
+    for _ in range(5):
+        single.learn_one(np.array([9.0]), 1.0)
+        rows.partial_fit([[9.0]], [1.0])
+    assert single.schema.to_json() == rows.schema.to_json()
+    assert single.predict_one({"a": None}) == rows.predict_one({"a": None})

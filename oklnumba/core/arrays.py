@@ -25,7 +25,7 @@ ARRAY_ALIGNMENT = 64  # bytes: a cache line and a full vector register
 APART = 64
 SET = 64  # cache lines, 4096 bytes, after which addresses share a set of the first cache
 FEWEST_LINES = 3  # least distance of rows, in lines, modulo SET
-BLOCK_ROWS = 504  # rounds whose features are stored at a time: whole sweeps of udu.py
+FEATURE_ROWS = 504  # rounds whose features are stored at a time: whole sweeps of udu.py
 
 LARGE_FACTOR = 600  # columns of a factor from which on more rounds share a pass over it
 OF_INPUTS = "d", "r"  # axes along which an array is longer where there are more inputs
@@ -76,7 +76,7 @@ def round_up_to_vector(r: int) -> int:
 
 
 def pad_row_length(n: int) -> int:
-    """Return a row length >= n for which the TILE rows of a pass do not share cache sets.
+    """Return a row length >= n for which TILE rows in a sweep share no cache sets.
 
     Numbers a multiple of 4096 bytes apart share a set of the first cache. It holds eight or twelve
     lines, and a load right after a store there waits.

@@ -21,6 +21,9 @@ LONGEST = 200  # characters of a text that may be cut
 LONGEST_SHOWN = 100  # of a value in a message
 SHORT = 6  # larger arrays are shown by their shape
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
+FEWEST_EQUAL = 30  # labels of a block that is warned of
+LONG_SHARE = 0.05  # of the rows, at least, in such a block
+CHANCE = 1e-6  # that a random order has such a block, at most
 
 
 class UnknownClass(ValueError):
@@ -62,6 +65,26 @@ def warn_of_time(*tables: Any) -> None:
                 "the order is meant"
             )
             return
+
+
+def warn_of_block(y: np.ndarray, before: int = 0) -> bool:
+    """Warn of a long block of equal labels, which random order would not have; say whether."""
+    n = before + len(y)
+    least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
+    if y.ndim != 1 or len(y) < least:
+        return False
+    ends = np.flatnonzero(np.append(y[1:] != y[:-1], True)) + 1
+    lengths = np.diff(ends, prepend=0)
+    rows = int(lengths.max())
+    start = int(ends[lengths.argmax()]) - rows
+    if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
+        return False
+    warn(
+        f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
+        "more than by chance; if the rows have no order in time, shuffle them: order = "
+        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True"
+    )
+    return True
 
 
 def cut(text: str, longest: int = LONGEST) -> str:

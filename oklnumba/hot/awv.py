@@ -26,7 +26,7 @@ Rounds, awv_rounds:
 A forecast before the round, awv_forecasts:
 
     solve_points       U takes a round that waits; p, which is kept for the coming round
-    find_shrinks       a
+    find_each_a       a
     ridge_forecast     m;   the forecast is m, or m / a
 
 SelfTuning plays awv_rounds too, and only it uses NaN labels, of rows that are forecast among others
@@ -59,7 +59,7 @@ class AWVResults(NamedTuple):
 
     forecasts: Array  # (n, K): m / a, or m if ridge
     ridge: Array  # (n, K): m, which SelfTuning reads
-    shrinks: Array  # (n,): a = 1 + z' A_{t-1}^-1 z; in Kernel-AWV (kernel_awv.py) L_tt^2 / lam
+    a: Array  # (n,): a = 1 + z' A_{t-1}^-1 z; in Kernel-AWV (kernel_awv.py) L_tt^2 / lam
     # (n, K): comes off (y - m)^2 / a: by columns that are not compared, or by a new direction of
     # NystromAWV; else 0
     growth: Array
@@ -104,8 +104,8 @@ def awv_rounds(Z, Y, stretch, factor, forgetting, work, is_ridge, out, certifica
         for s in range(count):
             p, beta, learns = work.p[s], work.beta[s], work.a[s] != 0.0
             if not learns:  # its label is NaN, and its beta the 1 / D that it found
-                work.a[s] = find_shrink(p, beta, r)
-            out.shrinks[t + s] = work.a[s]
+                work.a[s] = find_a(p, beta, r)
+            out.a[t + s] = work.a[s]
             for k in range(Y.shape[1]):
                 y, c = Y[t + s, k], factor.c[k]
                 a = work.a[s]  # read for each k, or LLVM turns m / a into m times 1 / a if K > 1
@@ -139,7 +139,7 @@ def measure_growth(y, m, a, p, beta, c, compared, r):
 
 
 @exact
-def find_shrink(p, inv_d, r):
+def find_a(p, inv_d, r):
     """Return a = 1 + z' A_{t-1}^-1 z, given p = U^-T z: the sum of a round's learn_pivot."""
     a = 1.0
     for j in range(r):
@@ -148,8 +148,8 @@ def find_shrink(p, inv_d, r):
 
 
 @exact
-def find_shrinks(p, inv_d, count, r, a):
-    """Write find_shrink of the first ``count`` rows of p, three at a time."""
+def find_each_a(p, inv_d, count, r, a):
+    """Write find_a of the first ``count`` rows of p, three at a time."""
     stop = count // SWEEP * SWEEP
     for s in range(0, stop, SWEEP):
         p0, p1, p2 = p[s], p[s + 1], p[s + 2]
@@ -161,7 +161,7 @@ def find_shrinks(p, inv_d, count, r, a):
             a2 = d * p2[j] * p2[j] + a2
         a[s], a[s + 1], a[s + 2] = a0, a1, a2
     for s in range(stop, count):
-        a[s] = find_shrink(p[s], inv_d, r)
+        a[s] = find_a(p[s], inv_d, r)
 
 
 @hot
@@ -171,14 +171,14 @@ def awv_forecasts(Z, stretch, factor, forgetting, work, is_ridge, out):
     while t < stretch.stop:
         count = smaller(stretch.stop - t, work.a.shape[0])
         solve_points(Z, t, count, r, factor, forgetting, work)
-        find_shrinks(work.p, factor.inv_d, count, r, out.shrinks[t:])
+        find_each_a(work.p, factor.inv_d, count, r, out.a[t:])
         for s in range(count):
             p = work.p[s]
             for k in range(c.shape[0]):
                 m = ridge_forecast(p, c[k], work.scan, r)
                 out.ridge[t + s, k] = m
                 # a is read for each k, as above.
-                out.forecasts[t + s, k] = m if is_ridge else m / out.shrinks[t + s]
+                out.forecasts[t + s, k] = m if is_ridge else m / out.a[t + s]
         t += count
 
 
@@ -199,7 +199,7 @@ def certify(Y, first, stop, is_ridge, results, discount, certificate):
     for k in range(Y.shape[1]):
         total = certificate.totals[k]
         for t in range(first, stop):
-            a, y, forecast = results.shrinks[t], Y[t, k], results.forecasts[t, k]
+            a, y, forecast = results.a[t], Y[t, k], results.forecasts[t, k]
             if y != y:
                 continue
             if discount < 1.0:  # a branch, so that discount 1 leaves the bits of the sums below

@@ -63,7 +63,7 @@ def kernel_awv_rounds(L, u, Y, first, lam, is_ridge, out):
         for k in range(Y.shape[1]):
             m = dot(L[t, :t], u[k, :t], t)
             L_tt = L[t, t]  # read for each k, or the compiler multiplies by one 1 / L_tt
-            out.shrinks[i], out.ridge[i, k] = L_tt * L_tt / lam, m
+            out.a[i], out.ridge[i, k] = L_tt * L_tt / lam, m
             out.forecasts[i, k] = m if is_ridge else m * lam / (L_tt * L_tt)
             u[k, t] = (Y[i, k] - m) / L_tt
 

@@ -35,7 +35,7 @@ not kept; if the loss has no such part, it is an atom, c = 0.
 sketched_kons_rounds plays these lines one by one. KONS does not call it: it plays blocks, for the
 speed of BLAS. There v_t = 1, and only rounds with g_t = 0 (or d_t^2 = 0 by underflow) are outside
 A, with c_t = -pull. A block of a single round, with one entry of H and of offsets, is played so by
-KONS._learn (learners/kons.py; solve_rows and subtract_squares are in core/cholesky.py):
+KONS._play_some (learners/kons.py; solve_rows and subtract_squares are in core/cholesky.py):
 
     start_block        row r of L, the first unused one, is D k_t;   offsets: k_t.c
     solve_rows         row r: s_t = L^-1 D k_t
@@ -45,8 +45,8 @@ KONS._learn (learners/kons.py; solve_rows and subtract_squares are in core/chole
     append_block       x_t and c_t become an atom; in A: d_t, z_t, row r of L [d_t s_t, pivot];
                        outside: z -= c_t s_t
 
-What _learn does for a stretch before kons_rounds, and finish_offsets and solve_row, finds nothing
-to do: no round of the block came before. A forecast before the round leaves nothing behind: it is
+What _play_some does for a stretch before kons_rounds, as finish_offsets and solve_row do, is
+nothing: no round of the block came before. A forecast before the round leaves nothing behind: it is
 u = sum_j (c + D L^-T z)_j k(x_j, .), clipped (write_coefficients, expansion_forecasts).
 
 In a block of n rounds row i of L needs d_j of the rounds j before it, and d_j needs a label. So
@@ -144,7 +144,7 @@ class KernelFormState(NamedTuple):
 class Sampling(NamedTuple):
     """Which rounds enter A."""
 
-    kors: JoiningRule
+    joining: JoiningRule  # of KORS
     gamma: float  # least probability of v_t > 0
     floor: float  # least probability of KORS: gamma if both share a coin, else 0
     weighted: bool  # whether v_t = 1 / p_t
@@ -232,7 +232,7 @@ def toss_coins(t, d, k_tt, rounds, sampling, state, sketch, work):
     j, kbar_tt = counts[MEMBERS], d * d * k_tt
     for i in range(j):
         work.kbar[i] = d * work.k[members[i]]
-    rule, weights, factor = sampling.kors, sketch.weights, sketch.kors
+    rule, weights, factor = sampling.joining, sketch.weights, sketch.kors
     p = kors_probability(rule, weights, factor, work.kbar, kbar_tt, work.b, j)  # min(beta tau, 1)
     if not p >= 0.0:
         return 0.0, NOT_FINITE

@@ -58,7 +58,7 @@ In plain NumPy, the listing itself: nystrom_forecasts of tests/reference/naive.p
 import math
 from typing import Annotated, NamedTuple
 
-from oklnumba.hot.awv import Stretch, awv_rounds, find_shrink
+from oklnumba.hot.awv import Stretch, awv_rounds, find_a
 from oklnumba.hot.primitives.dictionary import (
     KORS,
     RANK,
@@ -430,7 +430,7 @@ def nystrom_awv_forecasts(X, coin, space, model, forecasts):
         r = pad(points.Q[at], new_rank)
         # p = U^-T q, which is kept for the round.
         solve_points(points.Q, at, 1, r, factor, model.forgetting, model.work)
-        a[0] = find_shrink(p, factor.inv_d, r)  # in memory for the same reason as in awv_rounds
+        a[0] = find_a(p, factor.inv_d, r)  # in memory for the same reason as in awv_rounds
         for k in range(c.shape[0]):
             m = ridge_forecast(p, c[k], model.work.scan, r)
             forecasts[t, k] = m if model.is_ridge else m / a[0]

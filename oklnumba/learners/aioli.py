@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 
 from oklnumba.components.features import Features, check_features
-from oklnumba.core.arrays import BLOCK_ROWS
+from oklnumba.core.arrays import FEATURE_ROWS
 from oklnumba.core.checks import require_nonnegative
 from oklnumba.core.guard import locked
 from oklnumba.core.params import KW_ONLY, positive, required
@@ -51,7 +51,7 @@ class AIOLI(FeatureFactor[AIOLIState]):
 
     _layout, _fixed_loss = AIOLIState, "logistic"
     _REMEDY = "raise lam, or scale the inputs"
-    _traits = Traits(in_threads=True, block_rows=BLOCK_ROWS)
+    _traits = Traits(in_threads=True, block_rows=FEATURE_ROWS)
 
     features: Features = required(check_features)
     _: KW_ONLY

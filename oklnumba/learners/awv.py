@@ -18,7 +18,7 @@ from oklnumba.components.features import FeatureRows, Features, NystromFeatures,
 from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
 from oklnumba.core.arrays import (
-    BLOCK_ROWS,
+    FEATURE_ROWS,
     aligned_zeros,
     make_pass_work,
     round_up_to_vector,
@@ -64,8 +64,8 @@ def share_trace(
     totals: np.ndarray, trace: Trace, results: loops.AWVResults
 ) -> tuple[loops.AWVResults, loops.Certificate]:
     """Return results and a certificate whose common arrays are those of a trace (views)."""
-    if len(trace.sizes) > len(results.shrinks):  # loops do not check
-        raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(results.shrinks)}")
+    if len(trace.sizes) > len(results.a):  # loops do not check
+        raise IndexError(f"{len(trace.sizes)} rounds; there is room for {len(results.a)}")
     arrays = trace.predictions, *trace.certificate
     forecasts, *sums = [a.reshape(-1, len(totals)) for a in arrays]
     return loops.AWVResults(forecasts, *results[1:]), loops.Certificate(totals, *sums)
@@ -142,7 +142,7 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
         Y = y.reshape(b, self._outputs)
         play = enter(kernel_awv_rounds)
         play(self._state.L, self._state.u, Y, t, self._lam, self._is_ridge, out)
-        finite = np.isfinite(out.forecasts).all(axis=1) & np.isfinite(out.shrinks)
+        finite = np.isfinite(out.forecasts).all(axis=1) & np.isfinite(out.a)
         if not finite.all():
             self._raise_status(NOT_FINITE, int(np.argmin(finite)))
         trace.sizes[:] = np.arange(t + 1, t + b + 1)
@@ -243,20 +243,19 @@ class FeatureFactor(Learner[FactorT, PassWork]):
         self, writer: tuple[Callable, int], discount: float = 1.0, **lengths: int
     ) -> None:
         """Make the state for a feature map's ``_writer``; ``lengths`` are those of other arrays."""
-        (write, r), lam = writer, self._hyper.lam
-        self._r, self._room = r, round_up_to_vector(r)  # features, and columns with zeros
-        room = self._room
+        (write, self._r), lam = writer, self._hyper.lam
+        columns = self._columns = round_up_to_vector(self._r)  # zeros follow the last feature
         try:
-            self._make_state(outputs=self._outputs, r=room, pending=2, **lengths)
+            self._make_state(outputs=self._outputs, r=columns, pending=2, **lengths)
         except MemoryError as error:
             raise MemoryError(
-                f"a factor of {room} x {room} numbers does not fit in memory ({error}); take fewer "
-                "features: a lower degree, a smaller rank"
+                f"a factor of {columns} x {columns} numbers does not fit in memory ({error}); take "
+                "fewer features: a lower degree, a smaller rank"
             ) from None
         np.fill_diagonal(self._state.factor.U, 1.0)
         self._state.factor.inv_d[:] = 1.0 / lam
         self._work = make_pass_work(self._state.factor.U)
-        self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, room))
+        self._features = FeatureRows(write, aligned_zeros(FEATURE_ROWS, columns))
         self._forgetting = make_forgetting(discount, lam)
 
     def _settle(self) -> None:
@@ -278,13 +277,13 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     """AWV and ridge regression in the coordinates of some features; the factor U' D U of A."""
 
     _REMEDY = REMEDY
-    _traits = CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
+    _traits = CERTIFIED._replace(in_threads=True, block_rows=FEATURE_ROWS)
 
     def _start_forecaster(self, forecaster: str) -> None:
         """Take the forecaster, and make room for what rounds write."""
         self._is_ridge = forecaster == "ridge"
         self._single_arguments: tuple | None = None  # those of single rounds
-        self._results = make_results(BLOCK_ROWS, self._outputs)
+        self._results = make_results(FEATURE_ROWS, self._outputs)
 
     def _arguments(self, trace: Trace) -> tuple:
         """Return what both loops take after features and labels; for a forecast, drop the last.
@@ -295,7 +294,7 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         if is_single and self._single_arguments is not None:
             return self._single_arguments
         trace.sizes.fill(self._r)
-        stretch = loops.Stretch(0, len(trace.sizes), self._room, self._room)
+        stretch = loops.Stretch(0, len(trace.sizes), self._columns, self._columns)
         factor, forgetting, work = self._state.factor, self._forgetting, self._work
         out, certificate = share_trace(self._state.totals, trace, self._results)
         arguments = stretch, factor, forgetting, work, self._is_ridge, out, certificate

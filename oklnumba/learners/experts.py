@@ -9,7 +9,7 @@ import numpy as np
 
 from oklnumba.components import losses
 from oklnumba.components.features import FeatureRows
-from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
+from oklnumba.core.arrays import FEATURE_ROWS, aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part, name_members
@@ -113,7 +113,7 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
     @property
     def _traits(self) -> Traits:
         learners = self._hyper.learners
-        rows = min(BLOCK_ROWS, *(one._traits.block_rows for one in learners))
+        rows = min(FEATURE_ROWS, *(one._traits.block_rows for one in learners))
         return Traits(block_rows=rows, **find_needs(learners))
 
     @property
@@ -164,7 +164,8 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
         self._shared = []  # the features that several learners share
         for group in group_equal_features(self._experts):
             one = group[0]._features
-            rows = FeatureRows(one.write, aligned_zeros(BLOCK_ROWS, one.rows.shape[1]), shared=True)
+            room = aligned_zeros(FEATURE_ROWS, one.rows.shape[1])
+            rows = FeatureRows(one.write, room, shared=True)
             self._shared.append(rows)
             for learner in group:
                 learner._features = rows
@@ -199,8 +200,8 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
         ))  # fmt: skip
 
     @property
-    def _notes(self) -> int:
-        return sum(one._notes for one in self._hyper.learners)
+    def _note_width(self) -> int:
+        return sum(one._note_width for one in self._hyper.learners)
 
     def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
         set_late(self._hyper.learners, notes, missed)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from oklnumba.components.features import TaylorFeatures, check_features
-from oklnumba.core.arrays import BLOCK_ROWS
+from oklnumba.core.arrays import FEATURE_ROWS
 from oklnumba.core.checks import require
 from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import KW_ONLY, choice, clone, count, discount_factor, positive, required
@@ -133,7 +133,7 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         self._start_degree(X.shape[1], int(self._counts[DEGREE]) + 1)
         self._store(X, Y)
         self._played, trace = 0, self._trace(len(X))
-        for rows, block in cut_blocks(X, BLOCK_ROWS):
+        for rows, block in cut_blocks(X, FEATURE_ROWS):
             super()._play(block, Y.T[rows].copy(), trace.rows(rows.start, rows.stop))
         # The totals are those of the replay; only the best function's loss is also that of the run.
         totals = self._state.totals

@@ -16,7 +16,7 @@ from oklnumba.hot.primitives.jit import UNBOUNDED, Array
 from oklnumba.learners.base.engine import Trace
 from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.base.traits import Refusal, Traits
-from oklnumba.learners.base.waiting import LateLabels
+from oklnumba.learners.base.waiting import DelayedLabels
 from oklnumba.learners.base.wrapper import Wrapper, check_member
 from oklnumba.learners.lags import add_labels
 
@@ -83,7 +83,7 @@ class Horizon(Wrapper[HorizonState]):
     array([141.4, 158.2])
     """
 
-    _layout, _notes, _can_widen = HorizonState, 0, False
+    _layout, _note_width, _can_widen = HorizonState, 0, False
     _set_late = Learner._set_late  # of no use to the learner within, whose rows wait here
 
     learner: Learner = required(_check_late)
@@ -139,7 +139,7 @@ class Horizon(Wrapper[HorizonState]):
         self._make_state(recent=self._used_lags[-1])
         self._state.recent[:] = np.nan
         p.learner._open(d + len(self._used_lags))
-        self._late = LateLabels(p.learner, delay=p.steps - 1)
+        self._delayed = DelayedLabels(p.learner, delay=p.steps - 1)
 
     def _advice(self, X: np.ndarray) -> str | None:
         return None  # the learner's inputs are others
@@ -156,7 +156,7 @@ class Horizon(Wrapper[HorizonState]):
         trace.predictions[:first], trace.sizes[:first] = 0.0, self.size
         if trace.intervals is not None:
             trace.intervals[:first] = -np.inf, np.inf
-        for part in self._late.play(Z[first:], (y - now)[first:]):
+        for part in self._delayed.play(Z[first:], (y - now)[first:]):
             stop = first + len(part.sizes)
             trace.predictions[first:stop], trace.sizes[first:stop] = part.predictions, part.sizes
             if trace.intervals is not None:
@@ -173,8 +173,8 @@ class Horizon(Wrapper[HorizonState]):
         return self._inner._forecast_inside(Z) + now
 
     def _export(self) -> dict[str, Any]:
-        return super()._export() | self._late.contents()
+        return super()._export() | self._delayed.contents()
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._late.restore(state)
+        self._delayed.restore(state)

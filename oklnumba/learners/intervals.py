@@ -106,9 +106,9 @@ class Intervals(Wrapper[IntervalsState]):
         return super()._traits.needs_last_label  # of the learner within
 
     @property
-    def _notes(self) -> int:
+    def _note_width(self) -> int:
         """f, h and Q, then what the learner within notes."""
-        return 3 + super()._notes
+        return 3 + super()._note_width
 
     def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
         super()._set_late(notes[:, 3:], missed)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from oklnumba.components.features import FeatureRows, Features, check_features
-from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
+from oklnumba.core.arrays import FEATURE_ROWS, aligned_zeros
 from oklnumba.core.checks import require
 from oklnumba.core.params import clone, required
 from oklnumba.learners.awv import LinearAWV, describe_space
@@ -54,7 +54,7 @@ class WithFeatures(Wrapper):
 
     @property
     def _traits(self) -> Traits:
-        return super()._traits._replace(block_rows=BLOCK_ROWS)
+        return super()._traits._replace(block_rows=FEATURE_ROWS)
 
     @property
     def w(self) -> np.ndarray:
@@ -75,7 +75,7 @@ class WithFeatures(Wrapper):
         write, r = self._hyper.features._writer(d)
         self._inner._open(r, self._outputs)
         width = self._inner._features.rows.shape[1] if isinstance(self._inner, LinearAWV) else r
-        self._features = FeatureRows(write, aligned_zeros(BLOCK_ROWS, width))
+        self._features = FeatureRows(write, aligned_zeros(FEATURE_ROWS, width))
 
     def _write_features(self, X: np.ndarray) -> np.ndarray:
         Z = self._features.of(X, self._take_forecast(X))

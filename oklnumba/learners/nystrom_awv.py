@@ -8,7 +8,7 @@ import numpy as np
 from oklnumba.components.dictionaries import sampler_field
 from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core import arrays
-from oklnumba.core.arrays import BLOCK_ROWS, aligned_zeros
+from oklnumba.core.arrays import FEATURE_ROWS, aligned_zeros
 from oklnumba.core.health import Part
 from oklnumba.core.params import (
     choice,
@@ -95,7 +95,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
 
     _layout = loops.NystromAWVState
     _REMEDY = awv.REMEDY
-    _traits = awv.CERTIFIED._replace(in_threads=True, block_rows=BLOCK_ROWS)
+    _traits = awv.CERTIFIED._replace(in_threads=True, block_rows=FEATURE_ROWS)
 
     kernel: Kernel = required(check_kernel)
     _: KW_ONLY
@@ -113,7 +113,7 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
         p = self._hyper
         self._joining = self._start_sampling(p.lam)
         self._forgetting = awv.make_forgetting(p.discount, p.lam)
-        self._results = awv.make_results(BLOCK_ROWS, self._outputs)
+        self._results = awv.make_results(FEATURE_ROWS, self._outputs)
         self._is_ridge = p.forecaster == "ridge"
         self._make_state(outputs=self._outputs, totals=awv.TOTALS, d=d, counts=3, pending=2)
         self._reserve({ATOMS: 1, loops.PAST: 1})
@@ -149,8 +149,8 @@ class NystromAWV(SampledSpan[loops.NystromAWVState, Work]):
             self._hyper.lam, self._is_ridge, self._forgetting,
             factor=state.factor, work=arrays.make_pass_work(state.factor.U),
         )  # fmt: skip
-        ranks = np.zeros(BLOCK_ROWS + 1, dtype=np.int64)
-        return Work(space, model, aligned_zeros(BLOCK_ROWS, cap), ranks)
+        ranks = np.zeros(FEATURE_ROWS + 1, dtype=np.int64)
+        return Work(space, model, aligned_zeros(FEATURE_ROWS, cap), ranks)
 
     def _exchange(self, state: loops.NystromAWVState, rooms: dict[int, int]) -> None:
         super()._exchange(state, rooms)

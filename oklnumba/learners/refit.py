@@ -10,7 +10,7 @@ import numpy as np
 from oklnumba.core import checks
 from oklnumba.core.params import KW_ONLY, count, field_with, required
 from oklnumba.learners.base.learner import Trace
-from oklnumba.learners.base.traits import PLAIN, Traits
+from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.outside import Foreign, predict_rows
 
 FIRST_FIT = 64  # rows before the first fit where the next ones come by growth
@@ -83,7 +83,7 @@ class Refit(Foreign):
 
     @property
     def _traits(self) -> Traits:
-        return PLAIN._replace(signs=self._is_classifier)
+        return Traits(signs=self._is_classifier)
 
     def _play(self, X: np.ndarray, y: np.ndarray, trace: Trace) -> None:
         trace.sizes.fill(0)

@@ -13,9 +13,9 @@ from oklnumba.core.inputs import PLAY_ROWS, dense_blocks, make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.contents import get_contents, restore_contents
-from oklnumba.protocol.late import Schedule
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
+from oklnumba.protocol.schedule import Schedule
 
 SAVE_SECONDS = 60.0  # between two checkpoints where ``every`` is not given
 # First rows, which tell whether all data is passed again, if so many of them differ.
@@ -71,8 +71,8 @@ class Checkpoint:
         with refuse_damage(self.path):
             run = Run(select_prefix("run_", state), meta["run"])
             self.recorder.restore(run)
-            if self.schedule.late:
-                self.schedule.late.restore(state)
+            if self.schedule.delayed:
+                self.schedule.delayed.restore(state)
             self.digest, self.opening = meta["run"]["digest"], meta["run"]["opening"]
         self.saved, self.saved_rounds = (meta, state), run.rounds
         self.past = 0 if self.resume else run.rounds
@@ -95,7 +95,7 @@ class Checkpoint:
             run = self.recorder.make_run(finished, interrupted)
         run_meta = run._meta | {"digest": self.digest, "opening": self.opening}
         rows = {f"run_{name}": a for name, a in run._arrays.items()}
-        rows |= self.schedule.late.contents() if self.schedule.late else {}
+        rows |= self.schedule.delayed.contents() if self.schedule.delayed else {}
         write_npz(self.path, meta | {"run": run_meta}, state | rows)
         self.saved_at, self.saved_rounds = time.monotonic(), run.rounds
 

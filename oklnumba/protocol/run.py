@@ -18,12 +18,12 @@ from oklnumba.core.inputs import FIRST_ROWS
 from oklnumba.core.params import to_spec
 from oklnumba.core.schema import Schema, schema_of
 from oklnumba.data.streams import Stream
-from oklnumba.learners.base.learner import Learner, warn_of_block
+from oklnumba.learners.base.learner import Learner
 from oklnumba.learners.outside import adapt
 from oklnumba.protocol.checkpoints import Checkpoint
-from oklnumba.protocol.late import Rows, Schedule
 from oklnumba.protocol.recording import Recorder
 from oklnumba.protocol.runs import Run
+from oklnumba.protocol.schedule import Schedule
 
 
 @dataclass
@@ -71,11 +71,11 @@ def _is_chunked(X: Any, y: Any) -> bool:
 
 
 def _pieces(
-    X: Any, y: Any, schedule: Schedule, signs: bool, file: Checkpoint | None, presses: Presses
-) -> Generator[tuple[Rows, Schema | None], None, None]:
-    """Yield each chunk, checked: a piece, with its schema, until Ctrl-C. Arrays are one piece."""
-    chunked, first = _is_chunked(X, y), 0
-    learner = schedule.learner
+    X: Any, y: Any, chunked: bool, schedule: Schedule, signs: bool, file: Checkpoint | None,
+    presses: Presses,
+) -> Generator[tuple[Any, np.ndarray, Schema | None], None, None]:  # fmt: skip
+    """Yield each chunk, checked: rows, labels and schema, until Ctrl-C. Arrays are one piece."""
+    learner, first = schedule.learner, 0
     as_labels = schedule.as_optional_labels if schedule.optional else learner._as_labels
     width, schema, warned = learner._width, learner._schema, learner._played > 0
     if file and file.saved:
@@ -107,8 +107,8 @@ def _pieces(
             if isinstance(X, Stream) and X.columns is None and width:
                 said += f"; pass width={width}"
             raise ValueError(said) from error
-        warned = warned or warn_of_block(labels, first)
-        yield Rows(part, labels), schema
+        warned = warned or checks.warn_of_block(labels, first)
+        yield part, labels, schema
         first, width = first + len(labels), part.shape[1]
 
 
@@ -216,37 +216,37 @@ def run(
     """
     learner = _check_arguments(learner, X, progress, time_limit, checkpoint, every, record, resume)
     schedule = Schedule(learner, delay, batch, labels)
-    keeps, file, finished = checks.as_plain(record), None, True
+    keeps, chunked, file, finished = checks.as_plain(record), _is_chunked(X, y), None, True
     recorder = Recorder(learner, learner._recorded_loss(loss), keeps, schedule.lateness)
     if checkpoint is not None:
         file = Checkpoint(checks.as_path(checkpoint), every, resume, recorder, schedule)
     with (
         catch_ctrl_c(terminate=file is not None) as presses,
         np.errstate(under="ignore"),  # as by default, whatever the user has set
-        _show(progress, X, y, recorder, resume) if progress else nullcontext() as show,
-        closing(_blocks(X, y, schedule, recorder, every, file, presses)) as blocks,
+        _show(progress, X, chunked, recorder, resume) if progress else nullcontext() as show,
+        closing(_blocks(X, y, chunked, schedule, recorder, every, file, presses)) as blocks,
     ):
-        for rows, coming in blocks:
-            n = len(rows.y)
+        for X_block, y_block, coming in blocks:
+            n = len(y_block)
             if presses.count or time_limit is not None and recorder.clock.ends(n, time_limit):
                 finished = False
                 break
             begin = time.perf_counter()
             if schedule.lateness:
-                traces = schedule.play(rows, recorder.rounds, coming)
+                traces = schedule.play(X_block, y_block, recorder.rounds, coming)
             else:
-                traces = [learner._play_rows(rows.X, rows.y, coming)]
-            recorder.add(rows.y, traces, time.perf_counter() - begin)
+                traces = [learner._play_rows(X_block, y_block, coming)]
+            recorder.add(y_block, traces, time.perf_counter() - begin)
             if show is not None:
                 show(n)
             if file is not None:
-                file.add(rows.X, rows.y)
+                file.add(X_block, y_block)
         interrupted = presses.count > 0
         finished = finished and not interrupted
         if file is not None:
             file.close(finished, interrupted)
-        if schedule.late and finished:
-            schedule.late.learn_rest()
+        if schedule.delayed and finished:
+            schedule.delayed.learn_rest()
     if finished and (said := learner._unlearned) and recorder.rounds == learner.rounds:
         checks.warn(said)  # of a learner that was fresh: short pieces are no fault
     return recorder.make_run(finished, interrupted)
@@ -285,14 +285,14 @@ def _check_arguments(
 
 @contextmanager
 def _show(
-    progress: bool | Callable[[Run], None], X: Any, y: Any, recorder: Recorder, resume: bool
+    progress: bool | Callable[[Run], None], X: Any, chunked: bool, recorder: Recorder, resume: bool
 ) -> Iterator[Callable[[int], Any]]:
     """Yield what is called with the rounds of each block; a bar has a total if data has one."""
     if callable(progress):
         yield partial(_call_when_due, progress, recorder)
         return
     count = X.count_rows() if isinstance(X, Stream) else None
-    if not _is_chunked(X, y):
+    if not chunked:
         count = inputs.count_rows(X)
     total = count and count + resume * recorder.rounds
     with Bar(total=total, initial=recorder.rounds, unit=" rounds", unit_scale=True) as bar:
@@ -307,36 +307,39 @@ def _call_when_due(progress: Callable[[Run], None], recorder: Recorder, n: int) 
 
 
 def _blocks(
-    X: Any, y: Any, schedule: Schedule, recorder: Recorder, every: int | None,
+    X: Any, y: Any, chunked: bool, schedule: Schedule, recorder: Recorder, every: int | None,
     file: Checkpoint | None, presses: Presses,
-) -> Generator[tuple[Rows, int], None, None]:  # fmt: skip
-    """Yield blocks of pieces to play in one go, and how many rows of the piece come from there on.
+) -> Generator[tuple[Any, np.ndarray, int], None, None]:  # fmt: skip
+    """Yield rows and labels to play in one go, and how many rows of the piece come from there on.
 
     Before a piece: restore the learner from the file, and warn. Blocks are cut by the rounds so far
     alone, not by the clock. So a run that was stopped and resumed has the bits of one that was not,
     also where BLAS takes a block in one go.
     """
-    learner = recorder.learner
-    with closing(_pieces(X, y, schedule, recorder.loss.classes, file, presses)) as pieces:
-        for rows, schema in pieces:
-            if not _is_chunked(X, y) and not (file and file.resume and recorder.rounds):
-                filled = schema.fill(rows.X, inputs.find_labels(rows.y))[0] if schema else rows.X
-                recorder.data = filled, rows.y
+    learner, signs = recorder.learner, recorder.loss.classes
+    with closing(_pieces(X, y, chunked, schedule, signs, file, presses)) as pieces:
+        for rows, labels, schema in pieces:
+            if not chunked and not (file and file.resume and recorder.rounds):
+                filled = schema.fill(rows, inputs.find_labels(labels))[0] if schema else rows
+                recorder.data = filled, labels
+            start, total = 0, len(labels)
             if file is not None:
-                rows = rows.cut(file.skip_past(rows.X, rows.y))
-                if not len(rows.y):
+                start = file.skip_past(rows, labels)
+                if start == total:
                     continue
                 file.restore_learner()
             if learner._width is None:
                 learner._schema = schema
-            head, total, start = rows.X[:FIRST_ROWS], len(rows.y), 0
-            learner._warn_of_rows(schema.fill(head)[0] if schema else head, rows.y)
-            most = inputs.count_block_rows(rows.X.shape[1], learner._traits.run_rows)
+            head = rows[start : start + FIRST_ROWS]
+            learner._warn_of_rows(schema.fill(head)[0] if schema else head, labels[start:])
+            most = inputs.count_block_rows(rows.shape[1], learner._traits.run_rows)
             while start < total:
                 before = recorder.rounds
                 doubled = FIRST_ROWS << (before // FIRST_ROWS).bit_length()  # first above before
                 end = doubled if doubled <= most else (before // most + 1) * most
                 end += -end % schedule.batch  # whole batches
-                n = min(total - start, end - before, *([every - before % every] if every else []))
-                yield rows.cut(start, start + n), total - start
-                start += n
+                stop = min(total, start + end - before)
+                if every:
+                    stop = min(stop, start + every - before % every)
+                yield rows[start:stop], labels[start:stop], total - start
+                start = stop

@@ -111,8 +111,8 @@ class Several(RowWrapper):
         self._played += len(X)
 
     @property
-    def _notes(self) -> int:
-        return sum(one._notes for one in self._learners)
+    def _note_width(self) -> int:
+        return sum(one._note_width for one in self._learners)
 
     def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
         set_late(self._learners, notes, missed)

@@ -89,7 +89,7 @@ class Dictionary(NamedTuple):
     counts: Annotated[Integers, "counts"]
     atoms: Annotated[Array, "d", ATOMS]
     weights: Annotated[Array, ATOMS]  # as in KORSState
-    kors: Annotated[Array, ATOMS, ATOMS]
+    kors: Annotated[Array, ATOMS, ATOMS]  # C
     span: Annotated[Integers, RANK]  # the atoms that span
     R: Annotated[Array, RANK, RANK]  # R'R = their kernel matrix, with nuggets
 
@@ -97,7 +97,8 @@ class Dictionary(NamedTuple):
 class Points(NamedTuple):
     """Points that share passes over the atoms, R and C, a row each, finished in its round."""
 
-    known: Integers  # (3,): how many entries of each row of K, Q and B the passes wrote
+    # (3,), by ATOMS, RANK and KORS: how many entries of each row of K, Q and B the passes wrote.
+    known: Integers
     K: Array  # (PASS_ROWS, cap): k, of next_kernel_row
     Q: Array  # (PASS_ROWS, cap): q
     B: Array  # (PASS_ROWS, cap): b of KORS

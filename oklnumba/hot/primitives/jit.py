@@ -101,7 +101,8 @@ class Entries(dict):
 
 ENTRIES = Entries()
 # enter(loop) returns the machine code of a loop, to be called with arguments: their types are not
-# checked. All calls of the loop must have the types of the first one.
+# checked, which saves microseconds in a single round. All calls must have the types of the first
+# one. So a loop is called without it where these differ, such as kernels or layouts of arrays.
 enter = ENTRIES.__getitem__
 
 

@@ -37,7 +37,7 @@ from oklnumba.hot.primitives.jit import exact, exact_apart, exact_wide, hot
 SWEEP = 3  # rounds a sweep: coefficients, rounds and rows just fit in 32 vector registers
 TOGETHER = 4 * SWEEP  # rounds whose sweeps share one pass over U from memory
 LANES = 8  # columns a vector; buffers have a multiple of it
-TILE = 4  # rows of U a pass
+TILE = 4  # rows of U that a sweep takes at a time
 NOTHING = (0.0, 0.0, 0.0, 0.0)  # what U learns of a round that is only solved
 WIDE = 96  # columns from which on vectors of 64 bytes pay
 

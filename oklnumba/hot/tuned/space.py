@@ -182,7 +182,7 @@ class Rows(NamedTuple):
     to_map: Integers  # (n,): which rows map_rows maps
     widths: Array  # (n,): how many columns these are
     sizes: Array  # (n,): atoms in the leaf after each round
-    shrinks: Array  # (n,)
+    a: Array  # (n,)
     growth: Array  # (n, K)
     k: Array  # (cap,): kernel values of a point
     b: Array  # (cap,): workspace of KORS
@@ -424,7 +424,7 @@ def regression_rounds(leaf, some, n, Y, compared, regressions, rows):
             factor, numbers = factor_of(regressions, leaf, i), regressions.forgetting[i]
             forgetting = Forgetting(numbers[0], numbers[1], numbers[2])
             ridge, awv = rows.forecasts[2 * i], rows.forecasts[2 * i + 1]
-            out = AWVResults(awv, ridge, rows.shrinks, rows.growth)
+            out = AWVResults(awv, ridge, rows.a, rows.growth)
             if Y.shape[0] == 0:
                 awv_forecasts(rows.Z, stretch, factor, forgetting, work, False, out)
                 continue

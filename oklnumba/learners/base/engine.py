@@ -14,7 +14,7 @@ and, where needed, ``_check_params`` (several hyper-parameters together), ``_tra
 Who calls ``_play``, and what it calls:
 
     okl.run, partial_fit    _play_rows: any number of rows, in blocks
-    learn_one               one row, mostly in the buffers of single.py, which the next overwrites
+    learn_one               one row, mostly in the buffers of SingleRound
     another learner         _play_inside, and _forecast_inside for its forecasts
         _play               _play_loop, where a loop asks for room: makes it, and counts the rounds
                             _count_rounds, where none does; or it adds to ``_played`` itself
@@ -26,6 +26,7 @@ Who calls ``_play``, and what it calls:
 import copy
 from collections.abc import Callable
 from functools import cached_property
+from math import isfinite
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -41,9 +42,11 @@ from oklnumba.core.inputs import cut_blocks
 from oklnumba.core.params import Params, find_parts
 from oklnumba.core.state import INTERRUPTED, Stateful, StateT, WorkT, select_prefix
 from oklnumba.hot.primitives import jit
-from oklnumba.learners.base.single import NO_SINGLE, SingleRound
-from oklnumba.learners.base.traits import NOT_IN_FORCE, PLAIN, InForce, Traits
+from oklnumba.hot.primitives.jit import enter
+from oklnumba.hot.primitives.linalg import REFUSED, SAME, take_finite
+from oklnumba.learners.base.traits import NOT_IN_FORCE, InForce, Traits
 
+FLOAT64 = np.dtype(np.float64)
 KERNELS = {"kernel", "kernels"}  # names of hyper-parameters
 
 
@@ -85,6 +88,55 @@ class Facts(NamedTuple):
     outliers: tuple[int, float] = 0, 0.0  # labels not learned as they came, their share of the loss
 
 
+class SingleRound:
+    """The input, the label and the results of one round. The next round overwrites them.
+
+    Float64 vectors and labels are checked and copied here; ``core.inputs`` takes all others, or
+    says what is wrong with them. ``was_forecast``: the last thing to happen was the forecast of
+    this very input, so that its features, or what else the forecast computed, are valid.
+
+    scales : of a Metric; signs : whether labels are -1 and +1; takes_points : whether any finite
+    vector is a point: not so of Precomputed kernels; takes_labels : whether a schema changes
+    neither rows to learn nor labels.
+    """
+
+    __slots__ = (
+        "X", "scales", "signs", "takes_labels", "takes_points", "trace", "was_forecast", "x", "y",
+    )  # fmt: skip
+
+    def __init__(
+        self, d: int, trace: Any, scales: np.ndarray | None, signs: bool, takes_points: bool,
+        takes_labels: bool,
+    ):  # fmt: skip
+        self.X, self.y, self.trace, self.scales = np.zeros((1, d)), np.zeros(1), trace, scales
+        self.x, self.was_forecast = self.X[0], False
+        self.signs, self.takes_points, self.takes_labels = signs, takes_points, takes_labels
+
+    def take_point(self, x: Any) -> bool:
+        """Copy a finite float64 vector of the learner's width; return False for anything else."""
+        # carray: contiguous, aligned and writeable. Other arrays would be compiled for again.
+        is_vector = type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray
+        if not (self.takes_points and is_vector):
+            return False
+        if self.scales is not None and len(x) == len(self.scales):
+            x = x * self.scales
+        taken = enter(take_finite)(x, self.x)
+        if taken != SAME:
+            self.was_forecast = False
+        return taken != REFUSED
+
+    def take_label(self, y: Any) -> bool:
+        """Copy a finite float, -1 or +1 if the loss needs it; return False for anything else."""
+        if not (self.takes_labels and isinstance(y, float) and isfinite(y)):  # np.float64 too
+            return False
+        self.y[0] = y
+        return not self.signs or y == 1.0 or y == -1.0
+
+
+# Before the first single round, and for several labels: it takes no point, and no input is its X.
+NO_SINGLE = SingleRound(0, None, None, signs=False, takes_points=False, takes_labels=False)
+
+
 class Engine(Stateful[StateT, WorkT], Params):
     """A state that is played block by block; a learner adds the protocol to it (learner.py)."""
 
@@ -96,8 +148,8 @@ class Engine(Stateful[StateT, WorkT], Params):
     _outputs = 1  # labels per round
     _played = 0
     _learned_late = False  # whether a label came after later forecasts: no bound is about that
-    _expected = 0  # all rounds at the end of this call, or of those that the caller says will come
-    _notes = 0  # type: Any  # how many numbers ``_forecast`` notes of a row whose label comes late
+    _expected_rounds = 0  # in all, by the end of this call or of the rows that a run has at hand
+    _note_width = 0  # type: Any  # numbers that ``_forecast`` notes of a row whose label comes late
     _schema = None  # type: Any  # the Schema: what a row means, where the first rows had names
     _single = NO_SINGLE  # buffers of single rounds
     _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
@@ -108,7 +160,7 @@ class Engine(Stateful[StateT, WorkT], Params):
 
     @property
     def _traits(self) -> Traits:
-        return PLAIN
+        return Traits()
 
     def _start(self, d: int) -> None:
         """Make the state for inputs of width d."""
@@ -161,7 +213,7 @@ class Engine(Stateful[StateT, WorkT], Params):
         return None
 
     def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
-        """Take notes, (n, _notes), of the next rows: to write or, with ``missed``, to use."""
+        """Take notes, (n, _note_width), of the next rows: to write or, with ``missed``, to use."""
 
     def _end_fit(self) -> None:
         """Do what is worth while after the last row of a ``fit``, before predictions."""
@@ -189,7 +241,7 @@ class Engine(Stateful[StateT, WorkT], Params):
 
     def _params_in_force(self) -> dict[str, Any]:
         """Return the hyper-parameters in force, by name."""
-        return vars(self._hyper) | self._in_force.unscaled
+        return vars(self._hyper) | self._in_force.kernels
 
     # ---- rounds ----
 
@@ -210,12 +262,12 @@ class Engine(Stateful[StateT, WorkT], Params):
         params = {name: copy.deepcopy(value) for name, value in params.items()}
         self._outputs = outputs
         try:
-            unscaled = {name: params[name] for name in KERNELS & params.keys()}
+            kernels = {name: params[name] for name in KERNELS & params.keys()}
             scales, is_precomputed = None, bool(find_parts(Precomputed, *params.values()))
-            for name, given in unscaled.items():  # one of the names at most
+            for name, given in kernels.items():  # one of the names at most
                 params[name], scales = split_metric(name, given)
                 inputs.scale_columns(np.zeros((1, d)), scales)  # which refuses other widths
-            self._in_force = InForce(SimpleNamespace(**params), unscaled, scales, is_precomputed)
+            self._in_force = InForce(SimpleNamespace(**params), kernels, scales, is_precomputed)
             # Traits may depend on what is in force.
             self._in_force = self._in_force._replace(block_rows=self._traits.block_rows)
             self._start(d)
@@ -234,8 +286,9 @@ class Engine(Stateful[StateT, WorkT], Params):
         n = X.shape[0]
         with self._lock:
             self._begin(X.shape[1], *y.shape[1:])
-            X, self._fault = X if self._schema is None else self._fill(X), INTERRUPTED
-            self._expected = self._played + max(n, coming)
+            X = X if self._schema is None else self._fill(X)
+            self._fault = INTERRUPTED
+            self._expected_rounds = self._played + max(n, coming)
             trace = self._trace(n)
             try:
                 for rows, block in cut_blocks(X, self._in_force.block_rows, self._in_force.scales):
@@ -321,9 +374,13 @@ class Engine(Stateful[StateT, WorkT], Params):
     def _make_single(self) -> SingleRound:
         """Return the buffers of single rounds, made with the first; none for several labels."""
         if self._single is NO_SINGLE and self._outputs == 1:
-            scales, plain = self._in_force.scales, not self._in_force.is_precomputed
-            classes, trace = self._loss().classes or self._traits.signs, self._trace(1)
-            self._single = SingleRound(self._width or 0, classes, trace, scales, plain)
+            schema = self._schema
+            self._single = SingleRound(
+                self._width or 0, self._trace(1), self._in_force.scales,
+                signs=self._loss().classes or self._traits.signs,
+                takes_points=not self._in_force.is_precomputed,
+                takes_labels=schema is None or not (schema.classes or schema.impute),
+            )  # fmt: skip
         return self._single
 
     def _note_forecast(self, X: np.ndarray) -> None:

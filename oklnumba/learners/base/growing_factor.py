@@ -45,7 +45,7 @@ class GrowingFactor(Learner[StateT, WorkT]):
 
     def _reserve_ahead(self) -> None:
         """Reserve rows for the rounds to come if there is memory, so that none is copied later."""
-        rows = int(self._counts[self._FACTORED]) + self._expected - self._played
+        rows = int(self._counts[self._FACTORED]) + self._expected_rounds - self._played
         if rows <= AT_ONCE:
             try:
                 self._reserve({self._FACTORED: rows})

@@ -64,14 +64,14 @@ NO_NOTES = np.empty((0, 0))
 NO_COUNTS = np.empty(0, dtype=np.int64)
 
 
-class Late(NamedTuple):
+class LateRows(NamedTuple):
     """The late rows that come next, each to forecast, whose notes are written, or to learn."""
 
-    notes: np.ndarray = NO_NOTES  # (any number, _notes), of all rows that are forecast or learned
+    notes: np.ndarray = NO_NOTES  # (any number, _note_width), of all these rows
     rows: np.ndarray = NO_COUNTS  # (n,), which of them each is
     missed: np.ndarray = NO_COUNTS  # (n,), earlier labels that its forecast did not know
 
-    def cut(self, start: int, stop: int | None = None) -> "Late":
+    def cut(self, start: int, stop: int | None = None) -> "LateRows":
         """Return rows start to stop."""
         return self._replace(rows=self.rows[start:stop], missed=self.missed[start:stop])
 

@@ -2,12 +2,13 @@
 
 A round, in order:
 
-- ``learn_one``: ``SingleRound`` takes point and label, else core/inputs.py checks them; at the
-  first round ``_begin`` calls ``_open``, which puts the fields in force, and that ``_start``, which
-  makes the state (core/state.py); ``_play`` plays the round; ``_fault`` is set until it is over;
-- ``okl.run`` (protocol/run.py): checks, blocks of 64, 64, 128, ... rows, the turns of late labels,
-  ``_play_rows``: ``_begin``, ``_trace``, ``_play`` for ``block_rows`` rows each; ``Recorder.add``;
-- ``save``: ``get_contents`` and ``_export``; loading: ``_open``, then ``_restore`` (contents.py).
+- ``learn_one``: ``SingleRound`` takes point and label, else core/inputs.py checks them. At the
+  first round ``_begin`` calls ``_open``: it puts hyper-parameters in force, and ``_start`` makes
+  the state (core/state.py). Then ``_play`` plays the round; ``_fault`` is set until it is over.
+- ``okl.run`` (protocol/run.py): ``_pieces`` checks X and y; ``_blocks`` cuts blocks of 64, 64, 128,
+  ... rows; ``_play_rows`` plays each, by ``_begin`` and by ``_play`` for up to ``block_rows`` rows;
+  ``Recorder.add`` stores what they forecast. Late labels take turns in between (schedule.py).
+- ``save``: ``get_contents`` and ``_export``. Loading: ``_open``, then ``_restore`` (contents.py).
 """
 
 import math
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from oklnumba.components import losses
 from oklnumba.core import inputs
-from oklnumba.core.checks import require_flag, warn, warn_of_order, warn_of_time
+from oklnumba.core.checks import require_flag, warn, warn_of_block, warn_of_order, warn_of_time
 from oklnumba.core.files import write_npz
 from oklnumba.core.guard import locked
 from oklnumba.core.health import Health, summarise
@@ -29,14 +30,9 @@ from oklnumba.core.schema import Schema, schema_of
 from oklnumba.core.state import INTERRUPTED, StateT, WorkT
 from oklnumba.hot.primitives import jit
 from oklnumba.learners.base.contents import compact_arrays, get_contents, pack, restore_contents
-from oklnumba.learners.base.engine import Engine, Trace, empty_per_round
-from oklnumba.learners.base.late import NO_NOTES, Asked, Late, fit_notes
-from oklnumba.learners.base.single import NO_SINGLE
+from oklnumba.learners.base.engine import NO_SINGLE, Engine, Trace, empty_per_round
+from oklnumba.learners.base.late import NO_NOTES, Asked, LateRows, fit_notes
 from oklnumba.learners.base.traits import Refusal
-
-FEWEST_EQUAL = 30  # labels of a block that is warned of
-LONG_SHARE = 0.05  # of the rows, at least, in such a block
-CHANCE = 1e-6  # that a random order has such a block, at most
 
 
 class Learner(Engine[StateT, WorkT]):
@@ -103,8 +99,7 @@ class Learner(Engine[StateT, WorkT]):
             if self._fault is not None:
                 self._refuse_fault()
             single, schema = self._single, self._schema
-            is_plain = schema is None or not (schema.classes or schema.impute)
-            if is_plain and single.take_point(x) and single.take_label(y):
+            if single.take_point(x) and single.take_label(y):
                 X, label = single.X, single.y
                 self._check_labels(label)
             else:
@@ -118,7 +113,8 @@ class Learner(Engine[StateT, WorkT]):
             if single is NO_SINGLE:
                 self._begin(X.shape[1])
                 self._schema, single = schema, self._make_single()
-            X = X if X is single.X else inputs.scale_columns(self._fill(X), self._in_force.scales)
+            if X is not single.X:  # else it is filled and scaled
+                X = inputs.scale_columns(self._fill(X), self._in_force.scales)
             self._fault = INTERRUPTED
             try:
                 self._play(X, label, single.trace)
@@ -171,7 +167,7 @@ class Learner(Engine[StateT, WorkT]):
         if refusal := self._refuses_late:
             raise ValueError(f"{refusal.name} needs each label at once: take predict(X)")
         X = inputs.as_rows(X, self._width, schema=self._schema_for(X), least=0)
-        notes = fit_notes(NO_NOTES, len(X), self._notes if self._ready() else 0)
+        notes = fit_notes(NO_NOTES, len(X), self._note_width if self._ready() else 0)
         forecasts = self._forecast_rows(X, notes).predictions
         return Asked(forecasts, np.full(len(X), self.rounds), notes)
 
@@ -223,14 +219,14 @@ class Learner(Engine[StateT, WorkT]):
 
         missed : (n,), earlier labels that a forecast did not know; notes : of the forecast, if any.
         """
-        self._set_late(fit_notes(notes, len(X), self._notes), missed)
+        self._set_late(fit_notes(notes, len(X), self._note_width), missed)
         if self._traits.certificate_rows < 4:  # SelfTuning, which has 4, marks these rounds itself
             self._learned_late = self._learned_late or bool(missed.any())
         self._play_rows(X, y)
 
     @locked
     def _play_turns(
-        self, X: np.ndarray, y: np.ndarray, learns: np.ndarray, late: Late, traces: list[Trace]
+        self, X: np.ndarray, y: np.ndarray, learns: np.ndarray, late: LateRows, traces: list[Trace]
     ) -> None:
         """Learn or forecast late rows in turn; append to ``traces``, write the notes of forecasts.
 
@@ -316,26 +312,6 @@ class Learner(Engine[StateT, WorkT]):
         super().__setstate__(contents["params"] | contents["in_force"])
         restore_contents(self, contents["meta"], contents["arrays"])
         vars(self).update(contents["params"])  # what was assigned since, for the next reset
-
-
-def warn_of_block(y: np.ndarray, before: int = 0) -> bool:
-    """Warn of a long block of equal labels, which random order would not have; say whether."""
-    n = before + len(y)
-    least = int(max(FEWEST_EQUAL, LONG_SHARE * n))
-    if y.ndim != 1 or len(y) < least:
-        return False
-    ends = np.flatnonzero(np.append(y[1:] != y[:-1], True)) + 1
-    lengths = np.diff(ends, prepend=0)
-    rows = int(lengths.max())
-    start = int(ends[lengths.argmax()]) - rows
-    if rows < least or len(y) * np.mean(y == y[start]) ** rows > CHANCE:
-        return False
-    warn(
-        f"rows {before + start} to {before + start + rows - 1} of {n} all have the same label, "
-        "more than by chance; if the rows have no order in time, shuffle them: order = "
-        "rng.permutation(len(y)), X[order], y[order], or fit OnlineClassifier with shuffle=True"
-    )
-    return True
 
 
 def find_needs(learners: Iterable[Learner]) -> dict[str, Any]:

@@ -30,14 +30,11 @@ class Traits(NamedTuple):
     is_member: bool = True  # whether it can play within another learner
 
 
-PLAIN = Traits()  # of most learners
-
-
 class InForce(NamedTuple):
     """The hyper-parameters of a state, which later assignments to fields do not change."""
 
     hyper: Any  # a namespace, as loops take them: a Metric is split into kernel and scales
-    unscaled: dict[str, object]  # the kernels before that
+    kernels: dict[str, object]  # by name, as they were given
     scales: np.ndarray | None = None  # of a Metric: the state is that of the scaled inputs
     is_precomputed: bool = False  # whether a kernel, at any depth, is Precomputed
     block_rows: int = PLAY_ROWS  # of the traits

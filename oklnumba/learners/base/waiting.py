@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oklnumba.core.inputs import find_labels
-from oklnumba.learners.base.late import NO_NOTES, Late, fit_notes
+from oklnumba.learners.base.late import NO_NOTES, LateRows, fit_notes
 from oklnumba.learners.base.learner import Learner, Trace
 
 
@@ -19,7 +19,7 @@ class Waiting(NamedTuple):
     notes: np.ndarray  # what the learner noted then
 
 
-class LateLabels:
+class DelayedLabels:
     """Plays a learner whose labels come late.
 
     If ``batch`` divides t, the learner learns all labels up to round t - ``delay`` after the
@@ -37,7 +37,7 @@ class LateLabels:
         """
         n, traces = len(y), list[Trace]()
         parts = [self.waiting] if self.waiting else []
-        notes = fit_notes(NO_NOTES, n, self.learner._notes)
+        notes = fit_notes(NO_NOTES, n, self.learner._note_width)
         parts.append(Waiting(X, y, np.empty(n, dtype=np.int64), notes))
         # Copies: the caller may refill its arrays while rows wait here.
         held = Waiting(*map(np.concatenate, zip(*parts, strict=True)))
@@ -55,7 +55,7 @@ class LateLabels:
         rows, learns = rows[some], learns[some]
         learned = self.learner.rounds + np.cumsum(learns) - learns
         held.known[rows[~learns]] = learned[~learns]
-        late = Late(held.notes, rows, learned - held.known[rows])
+        late = LateRows(held.notes, rows, learned - held.known[rows])
         if len(rows):
             self.learner._play_turns(held.X[rows], held.y[rows], learns, late, traces)
         self.waiting = Waiting(*(a[first:] for a in held))

@@ -41,7 +41,7 @@ def set_late(
     learners: Sequence[Learner], notes: np.ndarray, missed: np.ndarray | None = None
 ) -> None:
     """Give each learner its columns of the notes (views), and ``missed``."""
-    stops = np.cumsum([one._notes for one in learners])
+    stops = np.cumsum([one._note_width for one in learners])
     for one, some in zip(learners, np.split(notes, stops[:-1], axis=1), strict=False):
         one._set_late(some, missed)
 
@@ -58,7 +58,7 @@ class Wrapper(Learner[StateT, None]):
     _loss = from_learner("_loss")
     _check_labels = from_learner("_check_labels")
     _advice = from_learner("_advice")
-    _notes = from_learner("_notes")
+    _note_width = from_learner("_note_width")
     _set_late = from_learner("_set_late")
     _end_fit = from_learner("_end_fit")
     _half_width = from_learner("_half_width")

@@ -54,21 +54,21 @@ class Ensemble:
         self._looks = bind(Looks(*looks))
 
     def make_members(
-        self, budget: int, horizon: float, seed: list[int], plain: Container[int] | None
+        self, budget: int, horizon: float, seed: list[int], atomless: Container[int] | None
     ) -> Paced[None]:
         """Make the members.
 
-        horizon : the round of the next restart, for room; plain : which spaces of a saved state
-        have no atoms; None: linear ones that are not wider than the budget.
+        horizon : the round of the next restart, for room; atomless : those spaces of a saved
+        state; None: linear ones that are not wider than the budget.
         """
         scales, outputs = self.scales, len(self.scales.offsets)
         spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
         self.groups = []
         for i, space in enumerate(spaces):
             narrow = scales.width(space) <= budget and space.kernel == "linear"
-            is_plain = narrow if plain is None else i in plain
+            needs_none = narrow if atomless is None else i in atomless
             most = min(space.max_size, max(space.share * budget, 1))
-            size = 0 if is_plain else int(min(most, horizon))
+            size = 0 if needs_none else int(min(most, horizon))
             self.groups.append(Group(space, scales, size, [*seed, space.seed]))
             yield
         self.lasting = Lasting(self._players, scales.offsets)

@@ -105,21 +105,20 @@ class Forest(Stateful[loops.Trees, Any]):
 
     # ---- growth ----
 
-    def grow(self, past: Callable[[int], Past], played: int, single: bool) -> None:
-        """Replace the trees if they are due; ``past(n)`` returns the first n rounds."""
-        if work := self.timetable.take_due(played, single, partial(self._build, past)):
-            self._take_grown(work, past(played))
+    def grow(self, past: Callable[[int], Past], played: int, single: bool | None) -> None:
+        """Replace the trees if they are due, or now if ``single`` is None; they learn later rows.
 
-    def grow_now(self, past: Callable[[int], Past], played: int) -> None:
-        """Replace the trees out of schedule."""
-        self._take_grown(self._build(past, played, True), past(played))
-
-    def _take_grown(self, work: Paced[list[loops.Trees]], past: Past) -> None:
-        """Exchange the trees for those that the work grows, and let them learn the later rows."""
-        self._take(finish(work))
-        n = len(past.X)
-        for start in range(n - n // settings.GROWTH_SHARE, n, settings.BLOCK_ROWS):
-            self.play(past.rounds(slice(start, start + settings.BLOCK_ROWS)))
+        past(n) returns the first n rounds.
+        """
+        if single is None:
+            work: Paced[list[loops.Trees]] | None = self._build(past, played, True)
+        else:
+            work = self.timetable.take_due(played, single, partial(self._build, past))
+        if work:
+            self._take(finish(work))
+            rows, first = settings.BLOCK_ROWS, played - played // settings.GROWTH_SHARE
+            for start in range(first, played, rows):
+                self.play(past(played).rounds(slice(start, start + rows)))
 
     def _build(
         self, past_of: Callable[[int], Past], end: int, at_once: bool
@@ -246,19 +245,19 @@ class Residuals(Stateful[ResidualState, None]):
 
         reach : (n or 1, K), the largest residual that trees learn.
         """
-        plain, residuals = out.predictions[:, None], np.empty_like(rounds.Y)
+        p, residuals = out.predictions[:, None], np.empty_like(rounds.Y)  # p as in the head
         if len(rounds.then.asked):
-            plain = plain.copy()
-            recall(plain, rounds, slice(-AMENDED, 1 - AMENDED))
+            p = p.copy()
+            recall(p, rounds, slice(-AMENDED, 1 - AMENDED))
         if len(rounds.Y):
-            enter(write_residuals)(rounds.Y, rounds.cut, plain, reach, residuals)
+            enter(write_residuals)(rounds.Y, rounds.cut, p, reach, residuals)
         of_trees = self.forest.play(rounds._replace(Y=residuals))
         if not rounds.was_forecast:  # else these are there
-            self._plays, last = [unit > 1.0 for unit in self.boosted._state.unit.tolist()], plain
+            self._plays, last = [unit > 1.0 for unit in self.boosted._state.unit.tolist()], p
             if any(self._plays):
                 sure, sums = settings.BOOSTING.surest, self.boosted.play(rounds)
-                last = np.tanh(np.arctanh(np.minimum(np.maximum(plain, -sure), sure)) + sums)
-            self.forecasts = np.concatenate([plain, plain + of_trees, last], axis=1)
+                last = np.tanh(np.arctanh(np.minimum(np.maximum(p, -sure), sure)) + sums)
+            self.forecasts = np.concatenate([p, p + of_trees, last], axis=1)
             if len(rounds.then.asked):
                 recall(self.forecasts, rounds, slice(-AMENDED, None))
         for k, plays in enumerate(self._plays):

@@ -15,7 +15,7 @@ from oklnumba.hot.primitives.jit import COMPILES, enter
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.hot.tuned.scaling import REACH, count_labels
 from oklnumba.learners.base.engine import Facts
-from oklnumba.learners.base.late import Late
+from oklnumba.learners.base.late import LateRows
 from oklnumba.learners.base.learner import Learner, Trace, empty_per_round, find_needs
 from oklnumba.learners.base.traits import Traits
 from oklnumba.learners.self_tuning import settings
@@ -95,7 +95,7 @@ class SelfTuning(Learner):
     """
 
     _REMEDY, _in_turn = "scale the labels", True
-    _late = Late()  # of rows that come next
+    _late = LateRows()  # of rows that come next
     _next_part = 0  # no work of the timetables goes on before so many rounds
     _compiles = COMPILES  # whether this process has yet to compile its loops
 
@@ -284,7 +284,7 @@ class SelfTuning(Learner):
     # ---- late labels ----
 
     @property
-    def _notes(self) -> int:
+    def _note_width(self) -> int:
         """The last restart, then what layers, trees, experts, spaces and, last, Residuals forecast.
 
         Each for K outputs.
@@ -297,7 +297,7 @@ class SelfTuning(Learner):
 
     @locked
     def _play_turns(
-        self, X: np.ndarray, y: np.ndarray, learns: np.ndarray, late: Late, traces: list[Trace]
+        self, X: np.ndarray, y: np.ndarray, learns: np.ndarray, late: LateRows, traces: list[Trace]
     ) -> None:
         if self._schema is not None and self._schema.impute:  # gaps are filled by rows learned
             super()._play_turns(X, y, learns, late, traces)
@@ -312,9 +312,9 @@ class SelfTuning(Learner):
 
     def _set_late(self, notes: np.ndarray, missed: np.ndarray | None = None) -> None:
         rows = np.arange(len(notes))
-        self._late = Late(notes, rows, 0 * rows if missed is None else missed)
+        self._late = LateRows(notes, rows, 0 * rows if missed is None else missed)
 
-    def _take_late(self, n: int) -> Late:
+    def _take_late(self, n: int) -> LateRows:
         """Return the next n late rows; without notes if none come."""
         late = self._late
         if not len(late.rows):
@@ -322,7 +322,7 @@ class SelfTuning(Learner):
         self._late = late.cut(n)
         return late.cut(0, n)
 
-    def _write_notes(self, late: Late, some: slice | np.ndarray) -> None:
+    def _write_notes(self, late: LateRows, some: slice | np.ndarray) -> None:
         """Write the notes of some of the rounds that were forecast just now."""
         n, rows, K = len(late.rows), late.rows[some], self._outputs
         made = self._ensemble.notes(n).reshape(n, -1)[some]
@@ -331,7 +331,7 @@ class SelfTuning(Learner):
         late.notes[rows, K : K + made.shape[1]] = made
         late.notes[rows, -amended.shape[1] :] = amended
 
-    def _read_notes(self, late: Late, asks: np.ndarray, rounds: Rounds) -> Rounds:
+    def _read_notes(self, late: LateRows, asks: np.ndarray, rounds: Rounds) -> Rounds:
         """Return rounds with what notes say of them: of members that a restart made since, nothing.
 
         asks : (n,), which rounds are only forecast.
@@ -352,10 +352,7 @@ class SelfTuning(Learner):
         last = self._residuals.forest, self._residuals.boosted
         for forest in (*self._forests, *last):
             past = partial(self._restarts.past, of_residuals=forest in last)
-            if single is None:
-                forest.grow_now(past, self._played)
-            else:
-                forest.grow(past, self._played, single)
+            forest.grow(past, self._played, single)
         return [forest.timetable.next_part for forest in (*self._forests, *last)]
 
     @locked
@@ -406,8 +403,8 @@ class SelfTuning(Learner):
     def _restore(self, state: dict[str, Any]) -> None:
         scales = Scales(*(state[name] for name in Scales._fields))
         # New outputs make a space with lags wider: it keeps its inputs until the next restart.
-        plain = {i for i in range(len(settings.SPACES)) if f"group{i}_U_exact" in state}
-        self._ensemble = finish(self._restarts.make_ensemble(scales, state["played"], plain))
+        atomless = {i for i in range(len(settings.SPACES)) if f"group{i}_U_exact" in state}
+        self._ensemble = finish(self._restarts.make_ensemble(scales, state["played"], atomless))
         super()._restore(state | self._ensemble.find_atoms(state, state["restarts_inputs"]))
 
 

@@ -53,7 +53,7 @@ def make_workspace(
         forecasts=np.zeros((forecasts, n, outputs)), certificates=np.zeros((count, 3, n, outputs)),
         Z=aligned_zeros(n, regressions.c.shape[-1]), to_map=np.zeros(n, dtype=np.int64),
         widths=np.zeros(n, dtype=np.int64), sizes=np.zeros(n, dtype=np.int64),
-        shrinks=np.zeros(n), growth=np.zeros((n, outputs)),
+        a=np.zeros(n), growth=np.zeros((n, outputs)),
         k=aligned_zeros(cap), b=aligned_zeros(cap), q=aligned_zeros(TOGETHER, cap),
         passes=make_pass_work(U),
     )  # fmt: skip

@@ -158,13 +158,13 @@ class Restarts(Stateful[RestartsState, None]):
         return new
 
     def make_ensemble(
-        self, scales: Scales, end: int, plain: Container[int] | None = None
+        self, scales: Scales, end: int, atomless: Container[int] | None = None
     ) -> Paced[Ensemble]:
         """Return the ensemble, without rounds, that is in force after round ``end``."""
         restarts = sum(restart <= end for restart in self.timetable.parts)
         horizon = (*self.timetable.parts, np.inf)[restarts]  # of its rounds
         ensemble = Ensemble(scales, self._players)
-        yield from ensemble.make_members(self._budget, horizon, [self._seed, restarts], plain)
+        yield from ensemble.make_members(self._budget, horizon, [self._seed, restarts], atomless)
         return ensemble
 
     def _build(self, end: int, at_once: bool) -> Paced[Ensemble]:

@@ -1,23 +1,12 @@
 """When labels come: at once, late, in batches, or not at all."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from oklnumba.core import checks, inputs
 from oklnumba.learners.base.learner import Learner, Trace
-from oklnumba.learners.base.waiting import LateLabels
-
-
-class Rows(NamedTuple):
-    """Rows of a stream."""
-
-    X: np.ndarray  # or sparse
-    y: np.ndarray
-
-    def cut(self, start: int, stop: int | None = None) -> "Rows":
-        """Return rows start to stop (views)."""
-        return Rows(self.X[start:stop], self.y[start:stop])
+from oklnumba.learners.base.waiting import DelayedLabels
 
 
 class Schedule:
@@ -27,7 +16,7 @@ class Schedule:
         self.learner = learner
         delay = checks.require_count("delay", delay, 0)
         self.batch = batch = checks.require_count("batch", batch, 1)
-        self.late = LateLabels(learner, delay, batch) if delay > 0 or batch > 1 else None
+        self.delayed = DelayedLabels(learner, delay, batch) if delay > 0 or batch > 1 else None
         given = checks.require_choice("labels", labels, ("required", "optional"))
         self.optional = given == "optional"
         words = f"delay={delay}" * (delay > 0), f"batch={batch}" * (batch > 1)
@@ -35,7 +24,7 @@ class Schedule:
         self.lateness = ", ".join(filter(None, (*words, "labels='optional'" * self.optional)))
         self.season = learner._traits.season if self.optional else None  # until a gap is warned of
         said = "needs each label at once; {}play the learner within it"
-        if self.late and (refusal := learner._refuses_late):
+        if self.delayed and (refusal := learner._refuses_late):
             more = f", or {refusal.cure}" if refusal.cure else ""
             raise ValueError(f"{refusal.name} {said.format('')}{more}")
         if self.optional and (name := learner._traits.needs_each_label):
@@ -66,21 +55,21 @@ class Schedule:
         labels[~there] = np.nan
         return labels
 
-    def play(self, rows: Rows, before: int, coming: int) -> list[Trace]:
+    def play(self, X: Any, y: np.ndarray, before: int, coming: int) -> list[Trace]:
         """Play rows of a run, the first of ``coming``; return what it stores of their forecasts.
 
         before : rounds of the run before these.
         """
         learner, traces = self.learner, []
-        learner._begin(rows.X.shape[1], *rows.y.shape[1:])
-        rows = rows._replace(X=inputs.make_dense(rows.X))
-        if self.late:
-            return self.late.play(rows.X, rows.y, before)
+        learner._begin(X.shape[1], *y.shape[1:])  # a row without a label may be the first
+        X = inputs.make_dense(X)
+        if self.delayed:
+            return self.delayed.play(X, y, before)
         # Rows with a label, which are played in one go, and rows without.
-        there = inputs.find_labels(rows.y) | learner._traits.plays_gaps
+        there = inputs.find_labels(y) | learner._traits.plays_gaps
         for some in inputs.cut_runs(there):
-            X, y = rows.X[some], rows.y[some]
-            has = there[some.start]
-            played = learner._play_rows(X, y, coming) if has else learner._forecast_rows(X)
-            traces.append(played)
+            if there[some.start]:
+                traces.append(learner._play_rows(X[some], y[some], coming))
+            else:
+                traces.append(learner._forecast_rows(X[some]))
         return traces
