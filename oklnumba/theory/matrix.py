@@ -10,7 +10,7 @@ from oklnumba.components.kernels import Polynomial, kernel_code
 from oklnumba.core import cholesky
 from oklnumba.core.guard import run_together
 from oklnumba.core.inputs import scale_columns
-from oklnumba.hot.primitives.rows import SQUARE, kernel_product
+from oklnumba.hot.primitives.rows import EDGE, kernel_product
 
 SHARES = 8  # of a product, one per thread: fixed, so that results do not depend on the cores
 PIVOTS = 256  # columns of a square root computed at a time
@@ -38,7 +38,7 @@ def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return K v without the matrix K, computing k(x, z) once per pair, on all cores.
 
     O(n^2 d) time and O(n) memory. If the values of the kernel are exact, entry i is within
-    (SQUARE + n / 256 + SHARES) eps sum_j |K_ij v_j| of the truth.
+    (EDGE + n / 256 + SHARES) eps sum_j |K_ij v_j| of the truth.
     """
     coded = kernel_code(kernel)
     # Copies: the loop would be compiled again for read-only arrays.
@@ -47,7 +47,7 @@ def kernel_times(kernel: Any, X: np.ndarray, v: np.ndarray) -> np.ndarray:
     parts = np.zeros((SHARES, len(X)))
 
     def compute_share(number: int) -> None:
-        rooms = np.empty((X.shape[1], SQUARE)), np.empty(SQUARE), np.empty(SQUARE)
+        rooms = np.empty((X.shape[1], EDGE)), np.empty(EDGE), np.empty(EDGE)
         kernel_product(coded, X, v, number, SHARES, *rooms, parts[number])
 
     run_together([partial(compute_share, number) for number in range(SHARES)])
@@ -71,7 +71,7 @@ def rounding_share(kernel: Any, n: int, d: int) -> float:
     """
     inner = getattr(kernel, "kernel", kernel)  # of a Metric
     value = (d + 4.0) * (inner.degree if isinstance(inner, Polynomial) else 1.0)
-    return 2.0 * EPS * (value + SQUARE + n / 256 + SHARES + 64)
+    return 2.0 * EPS * (value + EDGE + n / 256 + SHARES + 64)
 
 
 def square_root(kernel: Any, X: np.ndarray, tol: float | None = None) -> np.ndarray:

@@ -15,7 +15,7 @@ GAUSSIAN, LAPLACIAN, LAPLACIAN_L1, MATERN_3_2, MATERN_5_2, POLYNOMIAL, LINEAR, M
 RATE = 0
 SCALE, COEF0, DEGREE = range(3)
 PRODUCT, SQUARE, ABSOLUTE = range(3)  # kinds of ``accumulate``
-SQUARE = 512  # points: the kernel matrix in squares, of kernel_product
+EDGE = 512  # points: kernel_product goes through the kernel matrix in squares of so many
 PASS_ROWS = 16  # in one pass over a dictionary, which may outgrow the caches
 BLOCK_ROWS = 128  # in one pass, where so many are known
 PASS_COLUMNS, PASS_INPUTS = 400, 128  # a part of the atoms for all rows, in the second cache
@@ -264,20 +264,20 @@ def kernel_block(kernel, X, atoms, m, out):
 def kernel_product(kernel, X, v, share, shares, tile, row, mirrored, out):
     """Add one share of K v to ``out``, from squares of K: each pair of points once, and no matrix.
 
-    They are SQUARE points wide; the share has every shares-th column of them. A sum is a chain of
-    512 + n / 256 terms. X : (n, d); v : (n,); tile : (d, SQUARE), row and mirrored : (SQUARE,),
+    They are EDGE points wide; the share has every shares-th column of them. A sum is a chain of
+    512 + n / 256 terms. X : (n, d); v : (n,); tile : (d, EDGE), row and mirrored : (EDGE,),
     workspace; out : (n,), added to.
     """
     n, d = X.shape
-    for first in range(share * SQUARE, n, shares * SQUARE):
-        width = smaller(SQUARE, n - first)
+    for first in range(share * EDGE, n, shares * EDGE):
+        width = smaller(EDGE, n - first)
         for k in range(d):
             for j in range(width):
                 tile[k, j] = X[first + j, k]
         part = v[first : first + width]
-        for start in range(first, n, SQUARE):
+        for start in range(first, n, EDGE):
             mirrored[:width] = 0.0
-            for i in range(start, smaller(start + SQUARE, n)):
+            for i in range(start, smaller(start + EDGE, n)):
                 kernel_row(kernel, X[i], tile, width, row)
                 s = 0.0
                 vi = v[i] if start > first else 0.0  # a diagonal square has both its halves
