@@ -56,6 +56,7 @@ def test_a_result_is_one_line_without_arrays(result):
     assert not re.search(r"array\(|\.\.\.|object at|<function|np\.", shown)
 
 
+@pytest.mark.filterwarnings("ignore:the stream has no rows")
 def test_numbers_of_results_are_those_of_the_last_round():
     run = RESULTS["Run"]()
     curve = run.regret(KERNEL, 1.0, at=9)
@@ -76,6 +77,7 @@ def test_html_is_a_small_table(name):
     assert "array([" not in text
 
 
+@pytest.mark.filterwarnings("ignore:the stream has no rows")
 def test_what_the_table_of_a_run_says():
     run = RESULTS["Run"]()
     rows = read(run._repr_html_())[1]

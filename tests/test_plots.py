@@ -206,6 +206,7 @@ def test_progress_is_linear_where_a_logarithm_would_hide_something():
 
 
 @pytest.mark.parametrize("rounds, record", [(1, "all"), (9, "all"), (90, "none")])
+@pytest.mark.filterwarnings("ignore:the stream has no rows")
 def test_progress_of_which_one_round_is_drawn(rounds, record):
     learner, X = okl.KernelAWV(okl.Gaussian()), np.zeros((rounds, 1))
     fig = okl.run(learner, X, np.ones(rounds), record=record).plot()
