@@ -380,7 +380,6 @@ def test_files_without_rows_and_damaged_files(name, tmp_path):
     refused(name, lambda: together(okl.stream(path, **options)))
 
 
-@pytest.mark.skipif(int(pd.__version__[0]) < 3, reason="pandas takes a list of bools for a mask")
 @pytest.mark.parametrize("name", ["points.parquet", "points.csv", "points.arrow"])
 def test_a_file_that_is_replaced_is_read_as_it_is_now(name, tmp_path):
     path, write = tmp_path / name, WRITERS[name]
@@ -403,6 +402,7 @@ def test_some_rows_of_a_file_stay_those_of_the_dataset(tmp_path):
     assert_array_equal(part[0], X[777:])
 
 
+@pytest.mark.skipif(int(pd.__version__[0]) < 3, reason="pandas takes a list of bools for a mask")
 def test_names_that_are_equal_to_places():
     """True is equal to 1, and False to 0, but a name of a column is not a place."""
     frame = pd.DataFrame({True: y, False: 2 * y, "y": 3 * y})
