@@ -203,7 +203,7 @@ class Factor:
         self.pass_work = factor.PassWork(p, beta, poisoned(self.cap), poisoned(TOGETHER))
         vectors = [poisoned(self.cap) for _ in range(3)]
         self.pending = factor.Pending(np.zeros(2, dtype=np.int64), *vectors)
-        self.forecasts, self.ridge_forecasts, self.shrinks = [], [], []
+        self.forecasts, self.ridge_forecasts, self.a = [], [], []
 
     def padded(self, Z):
         return np.ascontiguousarray(np.pad(Z, ((0, 0), (0, self.cap - self.r))))
@@ -228,7 +228,7 @@ class Factor:
         played, status = awv.awv_rounds(self.padded(Z), Y, *arguments)
         self.forecasts.extend(self.flat(out.forecasts)[:played])
         self.ridge_forecasts.extend(self.flat(out.ridge)[:played])
-        self.shrinks.extend(out.a[:played])
+        self.a.extend(out.a[:played])
         return played, status
 
     def forecast(self, Z):
@@ -238,5 +238,5 @@ class Factor:
 
     def state(self):
         factor.finish_pending(*self.arguments(0)[1:4])
-        parts = self.U, self.inv_d, self.c, self.forecasts, self.ridge_forecasts, self.shrinks
+        parts = self.U, self.inv_d, self.c, self.forecasts, self.ridge_forecasts, self.a
         return np.concatenate([np.ravel(part) for part in parts])

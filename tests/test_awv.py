@@ -411,7 +411,7 @@ def test_columns_behind_those_in_use_are_left_alone():
     assert_array_equal(wide.inv_d[16:], 1 / 0.1)
     assert_array_equal(wide.c[:, 16:], 0.0)
     assert_allclose(
-        wide.forecasts, np.array(wide.ridge_forecasts) / np.array(wide.shrinks)[:, None], rtol=1e-14
+        wide.forecasts, np.array(wide.ridge_forecasts) / np.array(wide.a)[:, None], rtol=1e-14
     )
 
 

@@ -56,13 +56,17 @@ def test_a_result_is_one_line_without_arrays(result):
     assert not re.search(r"array\(|\.\.\.|object at|<function|np\.", shown)
 
 
-@pytest.mark.filterwarnings("ignore:the stream has no rows")
+def empty_run():
+    with pytest.warns(UserWarning, match="the stream has no rows"):
+        return okl.run(okl.KernelAWV(KERNEL), iter([]))
+
+
 def test_numbers_of_results_are_those_of_the_last_round():
     run = RESULTS["Run"]()
     curve = run.regret(KERNEL, 1.0, at=9)
     assert f"prefix_penalised={curve.prefix_penalised[-1]:.4g}" in repr(curve)
     assert "rounds=40" in repr(curve) and "points=9" in repr(curve)
-    assert "regret" not in repr(okl.run(okl.KernelAWV(KERNEL), iter([])).certificate)
+    assert "regret" not in repr(empty_run().certificate)
 
 
 def test_a_notebook_shows_the_picture_of_a_run():
@@ -77,7 +81,6 @@ def test_html_is_a_small_table(name):
     assert "array([" not in text
 
 
-@pytest.mark.filterwarnings("ignore:the stream has no rows")
 def test_what_the_table_of_a_run_says():
     run = RESULTS["Run"]()
     rows = read(run._repr_html_())[1]
@@ -91,7 +94,7 @@ def test_what_the_table_of_a_run_says():
     rows = read(both._repr_html_())[1]
     assert rows["from round 33 on"] == f"{both.settled_mean_loss:.4g}" and "33" in repr(both)
     assert rows["regret"] == f"{both.certificate.regret[-1].sum():.4g}" and "mistakes" not in rows
-    empty = read(okl.run(okl.KernelAWV(KERNEL), iter([]))._repr_html_())[1]
+    empty = read(empty_run()._repr_html_())[1]
     assert empty["rounds"] == "0" and "regret" not in empty and "size" not in empty
     gaps = okl.run(okl.FOGD(), np.ones((9, 1)), np.full(9, np.nan), labels="optional")
     for bare in (empty, read(gaps._repr_html_())[1]):

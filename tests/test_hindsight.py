@@ -370,6 +370,9 @@ def test_a_stream_is_played_again_for_each_pass():
             yield X, y
 
     assert run.regret(kernel, LAM, at=1, data=refill).low == pytest.approx(found.low[-1:])
+    for scale in (1e-8, 1.0, 1e8):
+        run, turned = okl.run(okl.KernelAWV(kernel), POINTS, scale * VALUES), scale * VALUES[::-1]
+        refused("another label", run.regret, kernel, LAM, data=(POINTS[::-1], turned))
     for labels in (VALUES > 0, np.ma.array(VALUES, mask=POINTS[:, 0] < 0)):
         run = okl.run(okl.KernelAWV(kernel), POINTS, labels, labels="optional")
         found = run.regret(kernel, LAM, at=1, data=lambda: [(POINTS, labels)])  # noqa: B023

@@ -206,7 +206,6 @@ def test_progress_is_linear_where_a_logarithm_would_hide_something():
 
 
 @pytest.mark.parametrize("rounds, record", [(1, "all"), (9, "all"), (90, "none")])
-@pytest.mark.filterwarnings("ignore:the stream has no rows")
 def test_progress_of_which_one_round_is_drawn(rounds, record):
     learner, X = okl.KernelAWV(okl.Gaussian()), np.zeros((rounds, 1))
     fig = okl.run(learner, X, np.ones(rounds), record=record).plot()
@@ -214,8 +213,9 @@ def test_progress_of_which_one_round_is_drawn(rounds, record):
     assert len(curves) == 3 and all(line.get_marker() == "o" for line in curves)
     assert [line.get_markerfacecolor() == "white" for line in curves] == [False, False, True]
     fig.savefig(io.BytesIO())
-    for some in ({"X": iter([])}, {"X": X, "y": np.full(rounds, np.nan)}):
-        run = okl.run(okl.KernelAWV(okl.Gaussian()), **some, labels="optional")
+    with pytest.warns(UserWarning, match="the stream has no rows"):
+        empty = okl.run(learner, iter([]))
+    for run in (empty, okl.run(learner, X, np.full(rounds, np.nan), labels="optional")):
         refused("no rounds with labels", run.plot)
 
 

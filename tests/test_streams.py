@@ -402,6 +402,15 @@ def test_some_rows_of_a_file_stay_those_of_the_dataset(tmp_path):
     assert_array_equal(part[0], X[777:])
 
 
+def test_a_file_in_memory_is_read():
+    sink = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(TABLE, sink)
+    whole = pyarrow.dataset.ParquetFileFormat()
+    parts = [whole.make_fragment(sink.getvalue())]
+    data = okl.stream(pyarrow.dataset.FileSystemDataset(parts, TABLE.schema, whole), label="y")
+    assert_array_equal(np.concatenate([part for part, _ in data]), X)
+
+
 @pytest.mark.skipif(int(pd.__version__[0]) < 3, reason="pandas takes a list of bools for a mask")
 def test_names_that_are_equal_to_places():
     """True is equal to 1, and False to 0, but a name of a column is not a place."""

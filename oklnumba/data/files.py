@@ -129,7 +129,7 @@ def open_dataset(source: Any, paths: list[Path], kind: str, reading: dict[str, A
 
 def reopen(fragment: Any) -> Any:
     """Return a fragment as its file is now: pyarrow remembers the footer of one replaced since."""
-    if not getattr(fragment, "path", None):  # in memory
+    if getattr(fragment, "filesystem", None) is None:  # in memory, or of a buffer
         return fragment
     if hasattr(fragment, "subset") and fragment.num_row_groups < fragment.metadata.num_row_groups:
         return fragment  # the user's, of some rows

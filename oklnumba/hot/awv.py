@@ -26,7 +26,7 @@ Rounds, awv_rounds:
 A forecast before the round, awv_forecasts:
 
     solve_points       U takes a round that waits; p, which is kept for the coming round
-    find_each_a       a
+    find_each_a        a
     ridge_forecast     m;   the forecast is m, or m / a
 
 SelfTuning plays awv_rounds too, and only it uses NaN labels, of rows that are forecast among others

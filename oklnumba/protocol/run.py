@@ -248,7 +248,7 @@ def run(
         if schedule.delayed and finished:
             schedule.delayed.learn_rest()
     if finished and not recorder.rounds:
-        checks.warn("the stream has no rows; a generator that was read before must be made anew")
+        checks.warn("the stream has no rows; if it is a generator read before, make it anew")
     if finished and (said := learner._unlearned) and recorder.rounds == learner.rounds:
         checks.warn(said)  # of a learner that was fresh: short pieces are no fault
     return recorder.make_run(finished, interrupted)

@@ -336,8 +336,10 @@ class Run:
                 f"data has {best.rounds} labels in its first {self.rounds} rows, but this run had "
                 f"{len(forecasts)}: pass what was played, from the first row on"
             )
+        played = self.losses[~np.isnan(self.losses)]
         losses = losses_of(self.loss).of_rounds(forecasts, best.labels)
-        fits = np.isclose(losses, self.losses[~np.isnan(self.losses)], equal_nan=True)
+        rounding = 1e-12 * played[played < np.inf].max(initial=0.0)
+        fits = np.isclose(losses, played, atol=rounding, equal_nan=True)
         if not fits.all():
             raise ValueError(
                 f"data has another label than this run had in round {fits.argmin() + 1} of those "

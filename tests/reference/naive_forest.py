@@ -20,7 +20,7 @@ class Node:
 
 def best_split(X, only_two, Y, state, weights, least=0.0):
     """The split of the largest gain, rows below it, and the state of the random numbers."""
-    best, below = None, None
+    best, below, most = None, None, 0.0
     for j, x in enumerate(X.T):
         if x.min() == x.max() or (abs(Y - Y[0]) <= 1e-6).all():
             continue
@@ -37,8 +37,8 @@ def best_split(X, only_two, Y, state, weights, least=0.0):
             gain = -1.0
         elif gain == 0.0:  # chance chooses
             gain = 1e-30 * (1 + state % 1000)
-        if best is None or gain > best[0] * (1 + 1e-6):
-            best, below = (gain, j, threshold), under
+        if gain > most * (1 + 1e-6):
+            best, below, most = (gain, j, threshold), under, gain
     return best, below, state
 
 

@@ -265,7 +265,7 @@ def kernel_product(kernel, X, v, share, shares, tile, row, mirrored, out):
     """Add one share of K v to ``out``, from squares of K: each pair of points once, and no matrix.
 
     They are EDGE points wide; the share has every shares-th column of them. A sum is a chain of
-    512 + n / 256 terms. X : (n, d); v : (n,); tile : (d, EDGE), row and mirrored : (EDGE,),
+    EDGE + n / 256 terms. X : (n, d); v : (n,); tile : (d, EDGE), row and mirrored : (EDGE,),
     workspace; out : (n,), added to.
     """
     n, d = X.shape

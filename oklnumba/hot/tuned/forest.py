@@ -151,10 +151,10 @@ def measure_gain(threshold, node, growth):
 
 @hot
 def find_split(node, growth):
-    """Write the input and the threshold of a node's best split; return its gain, -1 if none."""
+    """Write the input and the threshold of a node's best split; return its gain, 0 if none."""
     if not gather_labels(node, growth):
-        return -1.0
-    progress, best, split = growth.progress, -1.0, growth.tree.nodes[node]
+        return 0.0
+    progress, best, split = growth.progress, 0.0, growth.tree.nodes[node]
     equal = growth.equal[node]
     for j in range(growth.inputs.shape[0]):
         if equal[j]:
@@ -205,7 +205,7 @@ def grow_nodes(growth, numbers):
         node = progress[SEEN]
         progress[SEEN] += 1
         numbers -= (growth.stops[node] - growth.starts[node]) * growth.inputs.shape[0]
-        if find_split(node, growth) >= 0.0:
+        if find_split(node, growth) > 0.0:
             split_node(node, growth)
     return numbers
 

@@ -112,8 +112,9 @@ class Learner(Engine[StateT, WorkT]):
                 self._first_labels = self._first_labels.add(label)
             if single is NO_SINGLE:
                 self._begin(X.shape[1])
-                self._schema, single = schema, self._make_single()
-            if X is not single.X:  # else it is filled and scaled
+                self._schema = schema
+                single = self._make_single()
+            if X is not single.X:  # which needs no filling, and is scaled
                 X = inputs.scale_columns(self._fill(X), self._in_force.scales)
             self._fault = INTERRUPTED
             try:

@@ -116,9 +116,9 @@ class Forest(Stateful[loops.Trees, Any]):
             work = self.timetable.take_due(played, single, partial(self._build, past))
         if work:
             self._take(finish(work))
-            rows, first = settings.BLOCK_ROWS, played - played // settings.GROWTH_SHARE
-            for start in range(first, played, rows):
-                self.play(past(played).rounds(slice(start, start + rows)))
+            learned, first = past(played), played - played // settings.GROWTH_SHARE
+            for start in range(first, played, settings.BLOCK_ROWS):
+                self.play(learned.rounds(slice(start, start + settings.BLOCK_ROWS)))
 
     def _build(
         self, past_of: Callable[[int], Past], end: int, at_once: bool
