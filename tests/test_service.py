@@ -74,7 +74,9 @@ def test_a_model_that_is_exchanged_stays_and_a_damaged_one_is_not_served(service
     assert okl.load(path).rounds == 40
 
 
-@pytest.mark.parametrize("row", [{"price": 0.5}, {"price": "dear", "size": 0.1}])
+@pytest.mark.parametrize(
+    "row", [{"price": 0.5}, {"price": "dear", "size": 0.1}, ROW | {"size": None}]
+)
 def test_bad_rows_are_refused_and_change_nothing(service, row):
     with service() as client:
         for answer in (client.post("/forecast", json=row), teach(client, row, 1.0, 40)):
