@@ -122,6 +122,22 @@ def test_forecasts_of_rows_are_a_number_for_each_or_refused(forecasts, batch):
         okl.run(learner, np.ones((20, 1)), np.ones(20), batch=10)
 
 
+def test_probabilities_of_rows_that_are_no_numbers_are_refused():
+    class Model:
+        classes_ = np.array([-1, 1])
+
+        def fit(self, X, y):
+            return self
+
+        def predict_proba(self, X):
+            return np.full((len(X), 2), np.nan)
+
+        predict = predict_proba
+
+    with pytest.raises(ValueError, match="what Model forecasts"):
+        okl.run(okl.Refit(Model(), every=10), np.ones((20, 1)), np.resize([1.0, -1.0], 20))
+
+
 def test_a_sweep_plays_copies():
     first, made = Follower(), lambda d: Follower()
     table = okl.sweep({"object": first, "function": made}, {"waves": (X, Y)}, permutations=2)

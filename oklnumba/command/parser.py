@@ -69,7 +69,7 @@ def warm_up(args: argparse.Namespace) -> None:
 
 CALL = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)'"
 SEVERAL, FLAG = {"action": "append", "default": []}, {"action": "store_true"}
-LIST: dict[str, Any] = {"action": "extend", "default": []}  # of what is named again, too
+LIST: dict[str, Any] = {"action": "extend", "default": []}  # given again, they add up
 NAMES = LIST | {"metavar": "A,B,C", "type": lambda text: text.split(",")}
 TASKS, LABELS = ("classification", "regression"), ("required", "optional")
 TABLE = {  # options of the commands that read a table

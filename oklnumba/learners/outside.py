@@ -66,7 +66,7 @@ class Outside(Foreign):
     def _forecast(self, X: np.ndarray, predict: Callable | None = None) -> np.ndarray:
         predict, forecasts = predict or self._choose_calls()[0], np.empty(len(X))
         if len(X) > 1 and not hasattr(self.model, "learn_one") and self._played:
-            return predict_rows(self.model, X)
+            return check_forecasts(self.model, self.model.predict(X.copy()), len(X))
         for t, x in enumerate(X):
             forecast = predict(x.copy())  # the model may keep it
             if forecast is None or isinstance(forecast, bool | np.bool_):
@@ -101,10 +101,9 @@ class Outside(Foreign):
         return text if text.startswith(name) else f"{name}()"
 
 
-def predict_rows(model: Any, X: np.ndarray) -> np.ndarray:
-    """Return the forecasts of a model like those of scikit-learn, a finite number for each row."""
-    forecasts = np.ravel(model.predict(X.copy()))
-    return as_values(forecasts, len(X), f"what {type(model).__name__} forecasts", "forecast")
+def check_forecasts(model: Any, forecasts: Any, n: int) -> np.ndarray:
+    """Return what a model like those of scikit-learn forecasts: a finite number for each row."""
+    return as_values(np.ravel(forecasts), n, f"what {type(model).__name__} forecasts", "forecast")
 
 
 def can_learn(value: Any) -> bool:

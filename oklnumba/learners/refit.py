@@ -11,7 +11,7 @@ from oklnumba.core import checks
 from oklnumba.core.params import KW_ONLY, count, field_with, required
 from oklnumba.learners.base.learner import Trace
 from oklnumba.learners.base.traits import Traits
-from oklnumba.learners.outside import Foreign, predict_rows
+from oklnumba.learners.outside import Foreign, check_forecasts
 
 FIRST_FIT = 64  # rows before the first fit where the next ones come by growth
 
@@ -104,8 +104,10 @@ class Refit(Foreign):
         if self._model is None:
             return np.full(len(X), self._label_sum / max(self._played, 1))
         if hasattr(self._model, "predict_proba"):
-            return 2.0 * self._model.predict_proba(X.copy())[:, 1] - 1.0
-        return predict_rows(self._model, X)
+            forecasts = 2.0 * self._model.predict_proba(X.copy())[:, 1] - 1.0
+        else:
+            forecasts = self._model.predict(X.copy())
+        return check_forecasts(self._model, forecasts, len(X))
 
     def _fit(self) -> None:
         """Fit a copy of the model to the past, and say when the next fit is due."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba import theory
+from oklnumba.components import losses
 from oklnumba.components.kernels import Kernel
-from oklnumba.components.losses import get as losses_of
 from oklnumba.core.checks import import_optional
 from oklnumba.core.display import number, table
 from oklnumba.core.files import name_contents, read_npz, write_npz
@@ -330,16 +330,16 @@ class Run:
         else:
             source = partial(read_labelled, as_source(data, "data"), self.rounds)
             best = theory.Hindsight(kernel, source, lam=lam, loss=loss)
-        forecasts = self.predictions[~np.isnan(self.losses)]
+        there = ~np.isnan(self.losses)
+        forecasts, played = self.predictions[there], self.losses[there]
         if best.rounds != len(forecasts):
             raise ValueError(
                 f"data has {best.rounds} labels in its first {self.rounds} rows, but this run had "
                 f"{len(forecasts)}: pass what was played, from the first row on"
             )
-        played = self.losses[~np.isnan(self.losses)]
-        losses = losses_of(self.loss).of_rounds(forecasts, best.labels)
+        again = losses.get(self.loss).of_rounds(forecasts, best.labels)
         rounding = 1e-12 * played[played < np.inf].max(initial=0.0)
-        fits = np.isclose(losses, played, atol=rounding, equal_nan=True)
+        fits = np.isclose(again, played, atol=rounding, equal_nan=True)
         if not fits.all():
             raise ValueError(
                 f"data has another label than this run had in round {fits.argmin() + 1} of those "

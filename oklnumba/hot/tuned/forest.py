@@ -137,7 +137,7 @@ def measure_gain(threshold, node, growth):
     values, heavy, tree, gain = growth.values, growth.heavy, growth.tree, 0.0
     count, weight, below = growth.stops[node] - growth.starts[node], tree.nodes[node, ROUNDS], 0.0
     for k in range(growth.labels.shape[0]):
-        labels, total, below = growth.labels[k], 0.0, 0.0
+        labels, total, below = growth.labels[k], 0.0, 0.0  # below for each k: one pass if K = 1
         for i in range(count):
             below += heavy[i] if values[i] <= threshold else 0.0
             total += labels[i] if values[i] <= threshold else 0.0
