@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import spearmanr
 
 import oklnumba as okl
 from oklnumba.core import guard
+from oklnumba.data import datasets
 from oklnumba.hot.tuned.layers import LayerResults
-from oklnumba.interop import OnlineRegressor
+from oklnumba.interop import OnlineClassifier, OnlineRegressor
 from oklnumba.learners.self_tuning import settings as constants
 from oklnumba.learners.self_tuning.forest import Residuals
 from oklnumba.learners.self_tuning.labels import Known, Labels, Rounds
@@ -308,36 +310,74 @@ def test_members_with_lags_see_the_last_labels_of_all_outputs(outputs):
         assert_allclose(losses[k], (Y[-1, k] - last[-1] - change) ** 2, rtol=1e-6)
 
 
-def test_the_squared_gradients_of_several_outputs_add_up():
-    X, y = stream()
-    other = X[:, 1] / 100.0
-    found = []
-    for labels in (y, other, np.stack([y, other], axis=1)):
-        learner = okl.SelfTuning(BUDGET)
-        learner = okl.MultiOutput(learner) if labels.ndim == 2 else learner
-        learner.partial_fit(X, labels)
-        found.append((learner.learners_[0] if labels.ndim == 2 else learner).importance)
-    assert found[0].argmax() == 0 and found[1].argmax() == 1
-    assert found[2][1] > 10.0 * found[0][1] and found[2][0] > 10.0 * found[1][0]
-    twice = np.stack([y, y], axis=1)
-    learner = okl.MultiOutput(okl.SelfTuning(BUDGET)).partial_fit(X, twice).learners_[0]
-    assert_allclose(learner.importance, found[0], rtol=1e-7)
-
-
-def test_importance_finds_the_inputs_that_matter():
+def test_importance_is_the_change_by_another_rows_input():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 6)) * 10.0 ** rng.uniform(-3, 3, 6)
     units = X / X.std(axis=0)
+    X[:, 1] = 7.0
     y = np.sin(2.0 * units[:, 2]) + units[:, 4]
-    learner = okl.SelfTuning(50)
+    learner = okl.SelfTuning(50, seed=3)
     refused("play a round first", lambda: learner.importance)
-    assert_allclose(learner.partial_fit(X[:100], y[:100]).importance, np.full(6, 1 / 6))
-    found = learner.partial_fit(X[100:], y[100:]).importance
-    assert set(found.argsort()[-2:]) == {2, 4} and found[[2, 4]].sum() > 0.9
-    assert_allclose(found.sum(), 1.0)
-    X, y = stream()
-    run = okl.run(learner.reset(), np.column_stack([X, np.full(len(X), 7.0)]), y)
-    assert learner.importance[-1] < 0.01 and np.isfinite(run.predictions).all()  # a constant column
+    assert_array_equal(learner.partial_fit(np.zeros((9, 6)), np.ones(9)).importance, np.ones(6) / 6)
+    for labels in (y, np.stack([y, units[:, 0] / 100.0], axis=1)):
+        played = okl.MultiOutput(learner) if labels.ndim == 2 else learner.reset()
+        found = played.partial_fit(X, labels).importance
+        some = X[np.linspace(0, 599, 256).astype(int)]
+        other, expected = some[np.random.default_rng(3).permutation(256)], np.zeros(6)
+        forecasts = played.predict(some)
+        for j in range(6):
+            changed = some.copy()
+            changed[:, j] = other[:, j]
+            change = (played.predict(changed) - forecasts) ** 2
+            expected[j] = (change.mean(axis=0) / forecasts.var(axis=0)).sum()
+        assert_allclose(found, expected / expected.sum(), rtol=1e-9)
+        assert set(found.argsort()[-2:]) == {2, 4} if labels.ndim == 1 else found[0] > 0.2
+        assert found[1] == 0.0
+
+
+@pytest.mark.parametrize("end", [128, 512])
+def test_importance_goes_on_with_the_inputs_of_the_last_rounds(end, monkeypatch, tmp_path):
+    monkeypatch.setattr(constants, "RESTARTS", (32, end))
+    monkeypatch.setattr(constants, "KEPT_ROWS", 64)
+    X, y = stream(n=1300)
+    y[::7] = np.nan  # these rounds are not kept
+    labelled = X[y == y]
+    whole, cut = okl.SelfTuning(BUDGET), okl.SelfTuning(BUDGET)
+    okl.run(whole, X, y, labels="optional")
+    okl.run(cut, X[:700], y[:700], labels="optional")
+    before = cut.importance
+    cut.save(tmp_path / "cut.npz")
+    cut = okl.load(tmp_path / "cut.npz")
+    assert_array_equal(cut.importance, before)
+    for x, label in zip(X[700:], y[700:], strict=True):
+        if label == label:
+            cut.learn_one(x, label)
+    every = end // 64
+    expected = {row.tobytes() for row in labelled[::every][-64:]}
+    for one in (whole, cut):
+        assert {row.tobytes() for row in one._restarts.sample()} == expected
+        assert_array_equal(one.importance, whole.importance)
+
+
+SETS = "casp", "abalone", "cadata", "parkinsons", "magic04", "spambase", "svmguide3", "german"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)  # the inputs of spambase and parkinsons have heavy tails
+def test_importance_agrees_with_permutation_of_the_same_model(name):
+    inspection = pytest.importorskip("sklearn.inspection")
+    try:
+        data = datasets.load(name, scale=None, permute=0)
+    except FileNotFoundError:
+        pytest.skip(f"{name}.npz is not here")
+    X, y = data.X[:2000], data.y[:2000]
+    classes = data.task == "classification"
+    model = (OnlineClassifier if classes else OnlineRegressor)().fit(X, y)
+    of = inspection.permutation_importance(
+        model, X[:1000], y[:1000], n_repeats=100 // X.shape[1] + 1, random_state=0,
+        scoring="neg_brier_score" if classes else None,  # chance moves accuracy more
+    )  # fmt: skip
+    assert spearmanr(model.feature_importances_, of.importances_mean)[0] > 0.8
 
 
 @pytest.mark.parametrize("unit", [2.0**20, 2.0**-190, 2.0**190])

@@ -28,7 +28,7 @@ from oklnumba.core.checks import UnknownClass, as_path, warn
 if sys.platform != "win32":
     import fcntl
 
-FORMAT = 9  # raise it with each change of a layout: tests/test_files.py has a file of each
+FORMAT = 10  # raise it with each change of a layout: tests/test_files.py has a file of each
 SAMPLE = 4096  # bytes that tell whether others deflate
 _seen: dict[Path, tuple[int, ...]] = {}  # the files that this process read or wrote
 to_json = partial(json.dumps, default=np.generic.item)  # of NumPy scalars too

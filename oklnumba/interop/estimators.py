@@ -129,12 +129,12 @@ class OnlineEstimator(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """``importance`` of SelfTuning: how much each column matters, (d,), of sum 1."""
+        """``importance`` of SelfTuning: how much forecasts depend on each column, (d,)."""
         check_is_fitted(self)
-        learner: Any = self.learner_
-        if not hasattr(learner, "importance"):
+        importance = getattr(self.learner_, "importance", None)
+        if importance is None:
             raise AttributeError(f"only SelfTuning has importance, not {self.learner!r}")
-        return learner.importance
+        return importance
 
     @property
     def run_(self) -> Run:

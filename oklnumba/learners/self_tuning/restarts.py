@@ -16,7 +16,7 @@ from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.forecasters import Player
 from oklnumba.learners.self_tuning.labels import Past, Rounds
 from oklnumba.learners.self_tuning.regressions import Trouble
-from oklnumba.learners.self_tuning.scales import Scales
+from oklnumba.learners.self_tuning.scales import Scales, spread_rows
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Timetable(Generic[T]):
 
 
 class RestartsState(NamedTuple):
-    """The past, as in Past."""
+    """The past, as in Past; after its end a few inputs of the last rounds alone."""
 
     counts: Annotated[Integers, "counts"]
     inputs: Annotated[Array, PAST, "d", SPARSE]
@@ -95,6 +95,7 @@ class Restarts(Stateful[RestartsState, None]):
         self.timetable: Timetable[Ensemble] = Timetable(parts, pieces)
         growths = (*settings.GROWTHS, *settings.BOOSTING.growths)
         self.end = ends[-1]  # the round of the last restart that will be
+        self._apart = max(self.end // settings.KEPT_ROWS, 1)  # after the end one of so many is kept
         self._stops = sorted([*parts.values(), *ends, *growths, sys.maxsize])
         self._make_state(counts=2, d=d, outputs=outputs, lasting=lasting)
 
@@ -112,7 +113,13 @@ class Restarts(Stateful[RestartsState, None]):
         self, rounds: Rounds, known_counts: np.ndarray, recorded: np.ndarray,
         residuals: np.ndarray, played: int,
     ) -> None:  # fmt: skip
-        """Append the rounds after so many that were played to the past."""
+        """Append the rounds after so many that were played to the past; keep few after its end."""
+        if played >= self.end:
+            kept = rounds.X[rounds.learned][-played % self._apart :: self._apart]
+            if len(kept):
+                places = np.arange(len(kept)) - -played // self._apart
+                self._state.inputs[places % self._counts[PAST]] = kept
+            return
         new = rounds.X, rounds.Y, rounds.cut, known_counts, recorded, residuals
         total = played + len(known_counts[rounds.learned])
         self._reserve({PAST: total})
@@ -125,6 +132,12 @@ class Restarts(Stateful[RestartsState, None]):
         past = Past(*[array[:n] for array in self._state[1:-1]])
         return past._replace(Y=self._state.residuals[:n]) if of_residuals else past
 
+    def sample(self) -> np.ndarray:
+        """Return some inputs, (n, d), evenly spread over the past, or over as many last rounds."""
+        X = self._state.inputs[: self._counts[PAST]]
+        most = max(settings.SAMPLED_NUMBERS // X.shape[1], settings.FEWEST_SAMPLED)
+        return X[spread_rows(len(X), min(most, settings.KEPT_ROWS))]
+
     def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
         """Return the ensemble of the next round: a new one, if there is a restart now."""
         try:
@@ -134,7 +147,10 @@ class Restarts(Stateful[RestartsState, None]):
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
         if played == self.end:
+            kept = self._state.inputs[: played : self._apart].copy()
             self._free(PAST)
+            self._reserve({PAST: len(kept)})
+            self._state.inputs[: len(kept)], self._counts[PAST] = kept, len(kept)
         return ensemble
 
     def pays(self, played: int) -> bool:

@@ -125,14 +125,6 @@ class Scales(NamedTuple):
         nodes = slice(stop - int(self.leaves[i]) + 1, stop)
         return Tree(self.metrics[metric], self.columns[nodes], self.thresholds[nodes])
 
-    def importance(self, d: int) -> np.ndarray:
-        """Return how much labels depend on each of d inputs by the metrics, (d,); the sum is 1."""
-        squares = np.square(self.metrics)
-        if not squares.any():
-            return np.full(d, 1.0 / d)
-        shares = (squares / squares.sum(axis=1, keepdims=True)).mean(axis=0)
-        return np.append(shares, np.zeros(d - len(shares)))  # columns that came since
-
     def kernel(self, space: Space) -> Kernel:
         """Return the kernel of a space, in the units of the scaled inputs."""
         if space.kernel == "linear":
