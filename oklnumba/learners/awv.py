@@ -17,12 +17,7 @@ from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import FeatureRows, Features, NystromFeatures, check_features
 from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
-from oklnumba.core.arrays import (
-    FEATURE_ROWS,
-    aligned_zeros,
-    make_pass_work,
-    round_up_to_vector,
-)
+from oklnumba.core.arrays import FEATURE_ROWS, aligned_zeros, make_pass_work, round_up_to_vector
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
 from oklnumba.hot import awv as loops
