@@ -14,13 +14,12 @@ from numpy.typing import ArrayLike
 from oklnumba.components.kernels import Gaussian, Kernel, check_kernel
 from oklnumba.core.arrays import aligned_zeros
 from oklnumba.core.checks import require, require_count
-from oklnumba.core.inputs import as_inputs, as_point, as_rows, cut_blocks, scale_columns
+from oklnumba.core.inputs import PLAY_ROWS, as_inputs, as_point, as_rows, cut_blocks, scale_columns
 from oklnumba.core.params import KW_ONLY, Params, count, field_with, random_seed, required, width
 from oklnumba.core.transformers import Transformer, in_frames
 from oklnumba.hot.primitives.features import fourier_block, taylor_block
 
 MOST_MONOMIALS = 1_000_000  # more are a mistake in degree or width
-ROWS = 8192  # rows transformed at once
 Writer = Callable[[np.ndarray, np.ndarray], None]
 NULL = 1e-12  # eigenvalue of a direction, against the largest, that is rounding
 PASS = 32  # rows that Nystrom features map at once; their kernel values stay in the cache
@@ -77,7 +76,7 @@ class Features(Transformer, Params):
         """Return the features of checked rows."""
         write, r = self._writer(X.shape[1])
         out = np.empty((X.shape[0], r))
-        for rows, block in cut_blocks(X, ROWS):
+        for rows, block in cut_blocks(X, PLAY_ROWS):
             write(block, out[rows])
         return out
 

@@ -25,12 +25,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from oklnumba.components.scaling import Standardizer
 from oklnumba.core import checks
-from oklnumba.core.inputs import as_numbers, cut_blocks
+from oklnumba.core.inputs import PLAY_ROWS, as_numbers, cut_blocks
 
 __all__ = ["Dataset", "found", "how_to_get", "load", "names", "scale_to"]
 
 BUNDLED = Path(__file__).parent
-BLOCK_ROWS = 10_000  # scaled at once
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def load(
     X = X.astype(np.float64, order="C")
     if past:
         scaler = Standardizer()
-        for rows, block in cut_blocks(X, BLOCK_ROWS):
+        for rows, block in cut_blocks(X, PLAY_ROWS):
             X[rows] = scaler.stream(block)
     elif scale is not None:
         _rescale(X, *scale)
@@ -183,7 +182,7 @@ def _rescale(values: NDArray[np.float64], lo: float, hi: float) -> None:
         span = values.max(axis=0) - low
     if not np.isfinite(span).all():
         raise ValueError("values differ by more than float64 can hold; divide them first")
-    for rows, block in cut_blocks(values, BLOCK_ROWS):
+    for rows, block in cut_blocks(values, PLAY_ROWS):
         shares = (block - low) / np.where(span > 0, span, 1.0)
         scaled = np.minimum(shares * (hi - lo) + lo, hi)
         scaled[shares == 1] = hi  # which lo + (hi - lo) may miss by rounding

@@ -8,6 +8,7 @@ from oklnumba.components.features import Features, check_features
 from oklnumba.core.arrays import FEATURE_ROWS
 from oklnumba.core.checks import require_nonnegative
 from oklnumba.core.guard import locked
+from oklnumba.core.health import Part
 from oklnumba.core.params import KW_ONLY, positive, required
 from oklnumba.hot.aioli import REGRET, AIOLIState, aioli_forecasts, aioli_rounds
 from oklnumba.hot.primitives.jit import enter
@@ -95,5 +96,5 @@ class AIOLI(FeatureFactor[AIOLIState]):
         enter(aioli_forecasts)(Z, self._state.factor, self._work, forecasts)
         return forecasts
 
-    def _label_scales(self) -> list[float]:
-        return [self._hyper.B]
+    def _matrices(self) -> list[Part]:
+        return self._measure_factor([self._hyper.B])

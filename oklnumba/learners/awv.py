@@ -7,7 +7,7 @@ On all of it KernelAWV and KernelRidge, whose loops are in hot/kernel_awv.py. In
 FeatureFactor and FeatureRidge, PKAWV and the linear forecasters; the loops are in hot/awv.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Self, TypeVar
 
 import numpy as np
@@ -17,12 +17,7 @@ from oklnumba.components.dictionaries import KORS
 from oklnumba.components.features import FeatureRows, Features, NystromFeatures, check_features
 from oklnumba.components.kernels import Compiled, Kernel, check_kernel
 from oklnumba.core import cholesky
-from oklnumba.core.arrays import (
-    FEATURE_ROWS,
-    aligned_zeros,
-    make_pass_work,
-    round_up_to_vector,
-)
+from oklnumba.core.arrays import FEATURE_ROWS, aligned_zeros, make_pass_work, round_up_to_vector
 from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.params import KW_ONLY, choice, discount_factor, positive, required
 from oklnumba.hot import awv as loops
@@ -261,16 +256,13 @@ class FeatureFactor(Learner[FactorT, PassWork]):
     def _settle(self) -> None:
         finish_pending(self._state.factor, self._forgetting, self._work)
 
-    def _label_scales(self) -> np.ndarray | list[float]:
-        """Return the scale of each output's forecasts."""
-        raise NotImplementedError
-
-    def _matrices(self) -> list[Part]:
+    def _measure_factor(self, scales: Iterable[float]) -> list[Part]:
+        """Return the part of A; scales : of each output's forecasts."""
         self._settle()
         r, factor = self._r, self._state.factor
         matrix = Factored(factor.U, r, 1.0 / factor.inv_d[:r])
         solutions = [matrix.half_solve(c) for c in factor.c]
-        return [measure_part("lam I + sum z z'", matrix, solutions, self._label_scales())]
+        return [measure_part("lam I + sum z z'", matrix, solutions, scales)]
 
 
 class FeatureRidge(FeatureFactor[FeaturesT]):
@@ -315,8 +307,8 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
         enter(loops.awv_forecasts)(Z, *self._arguments(trace)[:-1])
         return trace.predictions
 
-    def _label_scales(self) -> np.ndarray:
-        return self._state.totals[:, loops.LARGEST]
+    def _matrices(self) -> list[Part]:
+        return self._measure_factor(self._state.totals[:, loops.LARGEST])
 
 
 class PKAWV(FeatureRidge[loops.FeatureState]):

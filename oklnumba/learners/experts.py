@@ -222,10 +222,6 @@ class Experts(Learner[loops.ExpertsState, np.ndarray]):
     def _can_widen(self) -> bool:
         return all(one._can_widen for one in self._hyper.learners)
 
-    def _end_fit(self) -> None:
-        for one in self._experts:
-            one._end_fit()
-
     def _matrices(self) -> list[Part]:
         members = enumerate(self._experts)
         return name_members((f"learner {i}", one._diagnose()) for i, one in members)

@@ -113,10 +113,6 @@ class Tree(Wrapper[TreeState]):
         each = f"{len(self._leaves)} leaves, one function for each, in the space of its learner"
         return Facts(each) if self._splits else self._leaves[0]._facts()
 
-    def _end_fit(self) -> None:
-        for leaf in self._leaves.values():
-            leaf._end_fit()
-
     def _start(self, d: int) -> None:
         record = 1 + self._traits.certificate_rows
         self._make_state(counts=3, d=d, record=record, outputs=self._outputs)

@@ -128,10 +128,6 @@ class Several(RowWrapper):
         forecasts = [one.predict(X) for one in self._learners]
         return forecasts[0] if self._together else np.stack(forecasts, axis=1)
 
-    def _end_fit(self) -> None:
-        for one in self._learners:
-            one._end_fit()
-
     @property
     def _can_widen(self) -> bool:
         return all(one._can_widen for one in self._learners)

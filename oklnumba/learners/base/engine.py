@@ -217,6 +217,9 @@ class Engine(Stateful[StateT, WorkT], Params):
 
     def _end_fit(self) -> None:
         """Do what is worth while after the last row of a ``fit``, before predictions."""
+        for one in self._nested().values():
+            if isinstance(one, Engine):
+                one._end_fit()
 
     @property
     def _can_widen(self) -> bool:

@@ -60,7 +60,6 @@ class Wrapper(Learner[StateT, None]):
     _advice = from_learner("_advice")
     _note_width = from_learner("_note_width")
     _set_late = from_learner("_set_late")
-    _end_fit = from_learner("_end_fit")
     _half_width = from_learner("_half_width")
     _in_turn = property(lambda self: self.learner._in_turn)
 

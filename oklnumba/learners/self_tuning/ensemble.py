@@ -39,40 +39,40 @@ def find_asked(rows: np.ndarray, asks: np.ndarray) -> np.ndarray:
     return np.where(asks, -1, places[rows])
 
 
+def make_groups(
+    scales: Scales, budget: int, horizon: float, seed: list[int], atomless: Container[int] | None
+) -> Paced[list[Group]]:
+    """Return the members of each space, without rounds.
+
+    horizon : the round of the next restart, for room; atomless : those spaces of a saved state;
+    None: linear ones that are not wider than the budget.
+    """
+    spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
+    groups = []
+    for i, space in enumerate(spaces):
+        narrow = scales.width(space) <= budget and space.kernel == "linear"
+        needs_none = narrow if atomless is None else i in atomless
+        most = min(space.max_size, max(space.share * budget, 1))
+        size = 0 if needs_none else int(min(most, horizon))
+        groups.append(Group(space, scales, size, [*seed, space.seed]))
+        yield
+    return groups
+
+
 class Ensemble:
     """All who forecast on the scales of one restart, and the layers, for K labels a round.
 
     players : trees and experts, which no restart makes anew; members : who each member is.
     """
 
-    groups: list[Group]
     _views: Views
 
-    def __init__(self, scales: Scales, players: Sequence[Player]):
-        self.scales, self._players, self.replayed = scales, players, 0
+    def __init__(self, scales: Scales, groups: list[Group], players: Sequence[Player]):
+        self.scales, self.groups, self.replayed = scales, groups, 0
         looks = [np.ascontiguousarray(getattr(scales, name)) for name in Looks._fields]
-        self._looks = bind(Looks(*looks))
-
-    def make_members(
-        self, budget: int, horizon: float, seed: list[int], atomless: Container[int] | None
-    ) -> Paced[None]:
-        """Make the members.
-
-        horizon : the round of the next restart, for room; atomless : those spaces of a saved
-        state; None: linear ones that are not wider than the budget.
-        """
-        scales, outputs = self.scales, len(self.scales.offsets)
-        spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
-        self.groups = []
-        for i, space in enumerate(spaces):
-            narrow = scales.width(space) <= budget and space.kernel == "linear"
-            needs_none = narrow if atomless is None else i in atomless
-            most = min(space.max_size, max(space.share * budget, 1))
-            size = 0 if needs_none else int(min(most, horizon))
-            self.groups.append(Group(space, scales, size, [*seed, space.seed]))
-            yield
-        self.lasting = Lasting(self._players, scales.offsets)
-        everyone: list[Forecaster] = [*self.groups, self.lasting]
+        self._looks, outputs = bind(Looks(*looks)), len(scales.offsets)
+        self.lasting = Lasting(players, scales.offsets)
+        everyone: list[Forecaster] = [*groups, self.lasting]
         names = [*(name for one in everyone for name in one.members), Member("last label")]
         certified = [name for one in everyone for name in one.certified]
         forecasts = np.zeros((len(names), ROW_ROOM, outputs))
@@ -82,20 +82,20 @@ class Ensemble:
             one.forecasts, F = np.split(F, [len(one.members)])
             one.certificates, C = np.split(C, [len(one.certified)])
         self._last_labels = F[0]
-        self.sizes = np.zeros((len(self.groups), BLOCK_ROWS), dtype=np.int64)
-        for group, sizes in zip(self.groups, self.sizes, strict=True):
+        self.sizes = np.zeros((len(groups), BLOCK_ROWS), dtype=np.int64)
+        for group, sizes in zip(groups, self.sizes, strict=True):
             group.bind_arguments(sizes)
         self.members = [name for name in names if name is not None]
         self._certified = [name for name in certified if name is not None]
         rows = np.flatnonzero([name is not None for name in names])
         proven = np.flatnonzero([name is not None for name in certified])
         self.layers = Layers(forecasts, certificates, rows, proven, outputs)
-        lagged = [group for group in self.groups if group.space.lags]  # the last space
-        others = [group for group in self.groups if not group.space.lags]
+        lagged = [group for group in groups if group.space.lags]  # the last space
+        others = [group for group in groups if not group.space.lags]
         others.sort(key=lambda one: one.space.metric is not None)  # small calls come last
         self._lagged = [Groups(lagged, scales.offsets)] if lagged else []
         self._others = [Groups(others, scales.offsets)] if others else []
-        stop = sum(len(group.members) for group in self.groups)
+        stop = sum(len(group.members) for group in groups)
         start = stop - sum(len(group.members) for group in lagged)
         self._of_groups, self._of_lagged = forecasts[:stop], forecasts[start:stop]
         self._ahead: dict[int, np.ndarray] = {}  # notes of rounds that are not replayed yet

@@ -11,15 +11,7 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.state import Stateful
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers, enter
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
-from oklnumba.hot.tuned.scaling import (
-    HIGH,
-    LEAST,
-    LOW,
-    MEDIAN,
-    MOST,
-    remember_labels,
-    write_lags,
-)
+from oklnumba.hot.tuned.scaling import HIGH, LEAST, LOW, MEDIAN, MOST, remember_labels, write_lags
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.settings import LONG_WINDOW, MAX_LABEL, SHORT_WINDOW
 

@@ -24,14 +24,6 @@ from oklnumba.learners.self_tuning.regressions import (
     measure_regressions,
     settle_regressions,
 )
-from oklnumba.learners.self_tuning.settings import (
-    BLOCK_ROWS,
-    CORRECTIONS,
-    FIRST_LAYER,
-    ROW_ROOM,
-    STACKS,
-    STAGES,
-)
 
 
 class LayersState(NamedTuple):
@@ -62,24 +54,24 @@ class Layers(Stateful[LayersState, None]):
         self, forecasts: np.ndarray, certificates: np.ndarray, member_rows: np.ndarray,
         certified: np.ndarray, outputs: int,
     ):  # fmt: skip
-        count, some = len(member_rows), len(FIRST_LAYER) + len(STACKS)
+        count, some = len(member_rows), len(settings.FIRST_LAYER) + len(settings.STACKS)
         # Those of a regression, with 0 and without the last label, and those of a correction.
-        self._columns = max(count + len(FIRST_LAYER), 2 * some)
-        r, regressions = round_up_to_vector(self._columns), STACKS + CORRECTIONS
+        self._columns = max(count + len(settings.FIRST_LAYER), 2 * some)
+        r, regressions = round_up_to_vector(self._columns), settings.STACKS + settings.CORRECTIONS
         self._make_state(
-            outputs=outputs, first=len(FIRST_LAYER), members=count, tally=TALLY,
+            outputs=outputs, first=len(settings.FIRST_LAYER), members=count, tally=TALLY,
             final=len(settings.FINAL_LAYER) + len(regressions), regressions=len(regressions), r=r,
             targets=1, periods=2,
         )  # fmt: skip
         state, layers = self._state, self._state.layers
         layers.lowest[:], layers.highest[:] = np.inf, -np.inf
-        kinds, shares = (np.array(column) for column in zip(*FIRST_LAYER, strict=True))
+        kinds, shares = (np.array(column) for column in zip(*settings.FIRST_LAYER, strict=True))
         totals = np.zeros((outputs, len(regressions), 1, TOTALS))
         self._regressions = make_regressions(regressions, state.U, state.inv_d, state.c, totals)
-        self.stages = np.zeros((BLOCK_ROWS, STAGES, outputs))
+        self.stages = np.zeros((settings.BLOCK_ROWS, settings.STAGES, outputs))
         self._bound = bind(loops.LayerArguments(
-            kinds, shares, len(STACKS), np.array(settings.FINAL_LAYER), forecasts, certificates,
-            member_rows, certified, layers, self.stages, self._regressions,
+            kinds, shares, len(settings.STACKS), np.array(settings.FINAL_LAYER), forecasts,
+            certificates, member_rows, certified, layers, self.stages, self._regressions,
         ))  # fmt: skip
         self._workspaces = Workspaces(partial(make_work, self._regressions, count))
 
@@ -138,7 +130,7 @@ class Layers(Stateful[LayersState, None]):
     def posterior(self, k: int) -> np.ndarray:
         """Return the posterior of the members in the next round, (N,)."""
         at, layers = settings.POSTERIOR, self._state.layers
-        weights, (kind, share) = np.empty(layers.member_losses.shape[1]), FIRST_LAYER[at]
+        weights, (kind, share) = np.empty(layers.member_losses.shape[1]), settings.FIRST_LAYER[at]
         state = ExpertsState(layers.totals[k, at], layers.squares[k, at], layers.tally[k, at])
         write_weights(Aggregation(kind, SQUARED, LEARNED, share), 0, state, weights)
         return weights
@@ -164,7 +156,7 @@ class Layers(Stateful[LayersState, None]):
     def find_parts(self) -> list[Part]:
         """Return the parts of the regressions' matrices."""
         self._settle()
-        every = STACKS + CORRECTIONS
+        every = settings.STACKS + settings.CORRECTIONS
         names = [f"regression, lam = {one.lam:g}, half-life {one.half_life}" for one in every]
         parts: list[Part] = []
         for k in range(len(self._state.U)):
@@ -174,11 +166,11 @@ class Layers(Stateful[LayersState, None]):
 
 def make_work(regressions: loops.Regressions, members: int) -> Any:
     """Return workspace of one output, bound."""
-    n, count = ROW_ROOM, len(regressions.forgetting)
+    n, count = settings.ROW_ROOM, len(regressions.forgetting)
     final = len(settings.FINAL_LAYER) + count
     return bind(loops.LayerWork(
         F=np.zeros((n, members)), weights=np.zeros(members),
-        aggregates=np.zeros((len(FIRST_LAYER), n)), labels=np.zeros(n), B=np.zeros(n + 1),
+        aggregates=np.zeros((len(settings.FIRST_LAYER), n)), labels=np.zeros(n), B=np.zeros(n + 1),
         excess=np.zeros(n), rows=make_workspace(n, regressions, 0, 2 * count, count),
         Y=np.zeros((n, 1)), final=np.zeros((n, final)), final_weights=np.zeros(final),
         forecasts=np.zeros(n), regrets=np.zeros(n),

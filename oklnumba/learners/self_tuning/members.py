@@ -6,13 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oklnumba.core.arrays import (
-    count_lines,
-    free_pages,
-    pad_row_length,
-    round_up_to_vector,
-    unpack,
-)
+from oklnumba.core.arrays import count_lines, free_pages, pad_row_length, round_up_to_vector, unpack
 from oklnumba.core.guard import FEWEST_ROUNDS
 from oklnumba.core.health import Part
 from oklnumba.core.state import Coins, Stateful

@@ -12,7 +12,7 @@ from oklnumba.core.guard import Paced, finish, one_blas_thread
 from oklnumba.core.state import Stateful
 from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.ensemble import Ensemble
+from oklnumba.learners.self_tuning.ensemble import Ensemble, make_groups
 from oklnumba.learners.self_tuning.forecasters import Player
 from oklnumba.learners.self_tuning.labels import Past, Rounds
 from oklnumba.learners.self_tuning.regressions import Trouble
@@ -179,9 +179,9 @@ class Restarts(Stateful[RestartsState, None]):
         """Return the ensemble, without rounds, that is in force after round ``end``."""
         restarts = sum(restart <= end for restart in self.timetable.parts)
         horizon = (*self.timetable.parts, np.inf)[restarts]  # of its rounds
-        ensemble = Ensemble(scales, self._players)
-        yield from ensemble.make_members(self._budget, horizon, [self._seed, restarts], atomless)
-        return ensemble
+        seed = [self._seed, restarts]
+        groups = yield from make_groups(scales, self._budget, horizon, seed, atomless)
+        return Ensemble(scales, groups, self._players)
 
     def _build(self, end: int, at_once: bool) -> Paced[Ensemble]:
         """Return the ensemble that begins after round ``end``."""
