@@ -305,7 +305,8 @@ def _find_schema(
         ignored = {*given.ignored, *map(str, drop), *index} - {*given.needed}
         return replace(given, ignored=tuple(ignored))
     if label is None:
-        raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}")
+        more = "; files without labels are read like=MODEL, one that was taught names, not arrays"
+        raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}{more}")
     encode = _find_columns(encode, names, "encode")
     dates = _find_columns(dates, names, "dates")
     numbers = _leave_out(names, (label, *encode, *dates, *index))
