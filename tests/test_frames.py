@@ -308,3 +308,14 @@ def test_a_column_may_be_called_as_a_method_of_other_frames(name):
         assert_same_run(okl.run(make(), okl.stream(streamed, label=label)), run)
     labels = pd.Series(SIGNS, index=[name, *range(1, N)])
     assert_same_run(okl.run(make(), QUARTERS[:, :2], labels), run)
+
+
+def test_labels_in_another_order_of_columns_are_refused(tmp_path):
+    labels = pd.DataFrame({"up": QUARTERS[:, 0], "down": -QUARTERS[:, 0]})
+    learner = okl.MultiOutput(okl.LinearRidge()).partial_fit(QUARTERS, labels)
+    learner.save(tmp_path / "learner.npz")
+    for one in (learner, copy.deepcopy(learner), okl.load(tmp_path / "learner.npz")):
+        swapped = labels[["down", "up"]]
+        refused(r"y has columns \['down', 'up'\], but", one.partial_fit, QUARTERS, swapped)
+        one.partial_fit(QUARTERS, labels).partial_fit(QUARTERS, labels.to_numpy())
+    assert learner.reset().partial_fit(QUARTERS, swapped).rounds == N
