@@ -322,15 +322,7 @@ class Run:
                 f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
             )
         loss = self.loss if loss is None else loss
-        if data is None and self._data is None:
-            raise ValueError(
-                "this run does not hold its data; pass what was played, data=okl.stream(...) or "
-                "data=(X, y)"
-            )
-        if data is None:
-            data = self._data
-            if not np.array_equal(make_dense(data[0][self._some]), make_dense(self._some_rows)):
-                raise ValueError("X has changed since this run; pass what was played, data=(X, y)")
+        data = self._find_data() if data is None else data
         if isinstance(data, tuple) and len(data) == 2 and not isinstance(data[0], tuple):
             [(X, y)] = read_labelled(lambda: [data], self.rounds)
             best = theory.Hindsight(kernel, make_dense(X), y, lam, loss)
@@ -353,6 +345,17 @@ class Run:
                 "with a label: pass what was played, in the same order"
             )
         return best.regret(forecasts, at)
+
+    def _find_data(self) -> tuple[Any, np.ndarray]:
+        """Return X and y as they were played; ValueError if they are not here, or X has changed."""
+        if self._data is None:
+            raise ValueError(
+                "this run does not hold its data; pass what was played, data=okl.stream(...) or "
+                "data=(X, y)"
+            )
+        if not np.array_equal(make_dense(self._data[0][self._some]), make_dense(self._some_rows)):
+            raise ValueError("X has changed since this run; pass what was played, data=(X, y)")
+        return self._data
 
     def to_frame(self) -> Any:
         """Return the run as a pandas DataFrame, a row for each round that was recorded.
