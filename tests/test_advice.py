@@ -71,6 +71,18 @@ def test_the_width_that_is_advised_works(kernel):
     assert warnings_of(lambda: okl.KernelAWV(kernel).partial_fit(scaled, y)) == []
 
 
+@pytest.mark.parametrize("size", [1e-160, 1e150])
+def test_no_width_is_advised_that_a_kernel_refuses(size):
+    X = size * np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    (said,) = warnings_of(lambda: okl.run(okl.KernelAWV(okl.Gaussian(1.0)), X, X[:, 0] / size))
+    assert "scale_to" in said and "take sigma" not in said
+    assert not warnings_of(
+        lambda: okl.run(
+            okl.KernelAWV(okl.Gaussian(1.0)), okl.datasets.scale_to(X), np.sign(X[:, 0])
+        )
+    )
+
+
 def test_fourier_and_nystrom_features_warn_as_their_kernel():
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 64)
     for learner in (

@@ -78,3 +78,14 @@ def test_a_cluster_gives_the_table_of_one_process(cluster):
         np.testing.assert_array_equal(np.array(there[name], float), np.array(here[name], float))
     there, here = (np.array(one["regret"], float) for one in (sizes_there, sizes_here))
     np.testing.assert_allclose(there, here, rtol=1e-9)
+
+
+def test_a_frame_of_dask_is_lazy():
+    frames = pytest.importorskip("dask.dataframe", reason="needs pandas")
+    pandas = pytest.importorskip("pandas")
+    whole = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y})
+    lazy = frames.from_pandas(whole, npartitions=2)
+    with pytest.raises(ValueError, match=r"X is a lazy frame; pass X.compute\(\)"):
+        okl.run(okl.LinearRidge(), lazy[["a", "b"]], lazy.y)
+    run = okl.run(okl.LinearRidge(), okl.stream(lazy, label="y"))
+    assert (run.predictions == okl.run(okl.LinearRidge(), X, Y).predictions).all()

@@ -291,3 +291,31 @@ def test_an_estimator_that_shuffles_rows_takes_times_in_any_order():
     X, y = pd.DataFrame(QUARTERS, index=times), pd.Series(SIGNS, index=times)
     with warnings.catch_warnings(action="error"):
         okl.interop.OnlineClassifier(make()).fit(X.set_axis(NAMES, axis=1), y)
+
+
+@pytest.mark.parametrize("name", ["collect", "column_names", "get_columns", "type"])
+def test_a_column_may_be_called_as_a_method_of_other_frames(name):
+    """They are attributes of a frame of pandas, and of a row."""
+    data = pd.DataFrame({"a": QUARTERS[:, 0].astype("f4"), name: QUARTERS[:, 1], "y": SIGNS})
+    turned = data[[name, "a"]]
+    run = okl.run(make(), QUARTERS[:, :2], SIGNS)
+    learner = make().partial_fit(data[["a", name]], SIGNS)
+    assert learner.schema.columns == ("a", name)
+    assert_array_equal(learner.predict(turned), learner.predict(data[["a", name]]))
+    assert learner.predict_one(turned.iloc[0]) == learner.predict(turned[:1])[0]
+    for label in ("y", name):
+        streamed = data.rename(columns={name: "b", "y": name}) if label == name else data
+        assert_same_run(okl.run(make(), okl.stream(streamed, label=label)), run)
+    labels = pd.Series(SIGNS, index=[name, *range(1, N)])
+    assert_same_run(okl.run(make(), QUARTERS[:, :2], labels), run)
+
+
+def test_labels_in_another_order_of_columns_are_refused(tmp_path):
+    labels = pd.DataFrame({"up": QUARTERS[:, 0], "down": -QUARTERS[:, 0]})
+    learner = okl.MultiOutput(okl.LinearRidge()).partial_fit(QUARTERS, labels)
+    learner.save(tmp_path / "learner.npz")
+    for one in (learner, copy.deepcopy(learner), okl.load(tmp_path / "learner.npz")):
+        swapped = labels[["down", "up"]]
+        refused(r"y has columns \['down', 'up'\], but", one.partial_fit, QUARTERS, swapped)
+        one.partial_fit(QUARTERS, labels).partial_fit(QUARTERS, labels.to_numpy())
+    assert learner.reset().partial_fit(QUARTERS, swapped).rounds == N

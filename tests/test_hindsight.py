@@ -8,6 +8,7 @@ from operator import mul
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse
 
 import oklnumba as okl
 from oklnumba import theory
@@ -439,3 +440,15 @@ def test_long_work_is_announced(monkeypatch, capsys):
     theory.Hindsight(KERNEL, replay, lam=1.0, landmarks=10).comparator()
     said = capsys.readouterr().err
     assert re.search(r"takes about [\d.]+ min \(400 rows, 10 landmarks\)", said)
+
+
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_matrix])
+def test_inputs_that_changed_since_the_run_are_refused(make):
+    rng = np.random.default_rng(0)
+    dense = rng.uniform(0.1, 1, (300, 2))
+    X, y = make(dense), rng.uniform(-1, 1, 300)
+    run = okl.run(okl.LinearAWV(), X, y)
+    expected = run.regret(KERNEL, 1.0)
+    X *= 2.0
+    refused("X has changed since this run", run.regret, KERNEL, 1.0)
+    np.testing.assert_array_equal(run.regret(KERNEL, 1.0, data=(make(dense), y)), expected)

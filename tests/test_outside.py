@@ -12,7 +12,7 @@ from river.preprocessing import StandardScaler
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 import oklnumba as okl
-from tests.checks import one_by_one, refused
+from tests.checks import one_by_one, refused, troubled
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 3))
@@ -306,3 +306,55 @@ def test_what_no_state_declares_is_refused_by_files_and_copies(kept, tmp_path):
     assert not (tmp_path / "a.npz").exists()
     fine = Forgetful(okl.FourierFeatures(10)).partial_fit(X, Y)
     assert_array_equal(copy.deepcopy(fine).predict(X), fine.predict(X))
+
+
+class Halves(FourierSGD):
+    """Writes into what it is given."""
+
+    def _play(self, X, y, trace):
+        X /= 2.0
+        y -= 1.0
+        super()._play(X, y, trace)
+
+    def _forecast(self, X):
+        X /= 2.0
+        return super()._forecast(X)
+
+
+def test_a_class_of_a_user_cannot_change_the_data():
+    data, labels = X.copy(), Y.copy()
+    learner = Halves(okl.FourierFeatures(10))
+    run = okl.run(learner, data, labels)
+    twin = FourierSGD(okl.FourierFeatures(10)).partial_fit(X / 2, Y - 1)
+    assert_array_equal(learner.predict(data), twin.predict(X / 2))
+    okl.run(okl.Experts([learner.reset(), okl.LinearAWV()], B=3.0), data, labels)
+    assert_array_equal(data, X)
+    assert_array_equal(labels, Y)
+    assert_array_equal(run.losses, (run.predictions - Y) ** 2)
+
+
+class Wrong(FourierSGD):
+    """Does one thing wrong."""
+
+    fault: str = "none"
+
+    def _play(self, X, y, trace):
+        super()._play(X, y, trace)
+        if self._hyper.fault == "counts":
+            self._played -= 1
+        elif self._hyper.fault == "leaves out":
+            trace.predictions[-1] = np.nan
+
+    def _forecast(self, X):
+        return super()._forecast(X)[:1]
+
+
+def test_a_class_of_a_user_that_breaks_the_protocol_is_told_so():
+    counts, leaves_out, wrong = (
+        Wrong(okl.FourierFeatures(10), fault=fault) for fault in ("counts", "leaves out", "none")
+    )
+    refused("_play counted 63 of 64 rounds: it must add len", okl.run, counts, X, Y)
+    troubled("_play has no forecast for round 64", okl.run, leaves_out, X, Y)
+    wrong.partial_fit(X, Y)
+    refused(r"_forecast returns shape \(1,\) for 200 rows", wrong.predict, X)
+    assert np.isfinite(wrong.predict_one(X[0]))

@@ -172,10 +172,12 @@ class _Radial(Compiled):
             return None
         value = "1 between all" if alike else "0 between nearly all"
         median = float(np.median(distances[different]))
+        cure = "scale the inputs, okl.datasets.scale_to(X)"
+        if 1e-100 <= median <= 1e100:  # what a width may be
+            cure = f"take sigma about {median:.2g}, or {cure}"
         return (
             f"the kernel is {value} of the first inputs, up to rounding, so nothing can be learnt: "
-            f"sigma is {sigma:.3g}, their median distance {median:.3g}; take sigma about "
-            f"{median:.2g}, or scale the inputs, okl.datasets.scale_to(X)"
+            f"sigma is {sigma:.3g}, their median distance {median:.3g}; {cure}"
         )
 
 

@@ -451,8 +451,16 @@ def find_times(values: Any) -> str | None:
 
 
 def is_frame(values: Any) -> bool:
-    """Say whether a value is a table with named columns: of pandas, polars, Arrow and the like."""
+    """Say whether a value is a table with named columns: of pandas, polars, Arrow and the like.
+
+    Its type is asked: columns are attributes of a frame of pandas, and may have any name.
+    """
     return hasattr(type(values), "columns")
+
+
+def loads_by(frame: Any) -> str | None:
+    """Return the method that loads a lazy frame, of polars or Dask; None for frames in memory."""
+    return next((name for name in ("collect", "compute") if hasattr(type(frame), name)), None)
 
 
 def column_names(frame: Any) -> list[Any]:
@@ -463,7 +471,8 @@ def column_names(frame: Any) -> list[Any]:
     if is_frame(frame):
         if not hasattr(frame, "shape"):  # a lazy frame would have to compute them
             return []
-        return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+        is_arrow = hasattr(type(frame), "column_names")
+        return list(frame.column_names if is_arrow else frame.columns)
     if isinstance(frame, dict):
         return list(frame)
     names = list(frame.index) if hasattr(frame, "iloc") else []
@@ -472,14 +481,14 @@ def column_names(frame: Any) -> list[Any]:
 
 def _frame_as_floats(frame: Any, name: str) -> np.ndarray:
     """Return the numbers of a frame, (n, d), with NaN for missing values."""
-    if not hasattr(frame, "shape"):
+    if (load := loads_by(frame)) or not hasattr(frame, "shape"):
         what = f"a stream; play it by okl.run(learner, {name}), without labels by labels='optional'"
-        if hasattr(frame, "collect"):
-            what = f"a lazy frame; pass {name}.collect()"
+        if load:
+            what = f"a lazy frame; pass {name}.{load}()"
         raise ValueError(f"{name} is {what}")
     if hasattr(frame, "isna") and all(dtype == np.float64 for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64)
-    columns = frame.get_columns() if hasattr(frame, "get_columns") else frame.columns
+    columns = frame.get_columns() if hasattr(type(frame), "get_columns") else frame.columns
     if hasattr(frame, "items"):  # pandas, where columns may have equal names
         columns = [column for name, column in frame.items()]
     return _columns_as_floats(columns, column_names(frame), name, frame.shape)
@@ -506,7 +515,7 @@ def column_as_floats(column: Any, where: str, is_label: bool = False, first: int
 
     first : the number of its first row.
     """
-    dtype = str(column.type if hasattr(column, "type") else column.dtype).lower()
+    dtype = str(column.type if hasattr(type(column), "type") else column.dtype).lower()
     if is_label and dtype == "category":  # its values, perhaps numbers
         column, dtype = column.astype(object), "object"
     texts = dtype == "object" and any(isinstance(one, str | bytes) for one in column)

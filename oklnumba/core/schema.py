@@ -127,7 +127,7 @@ class Schema:
         if not is_frame(X):
             row = as_named_numbers([X[name] for name in chosen], chosen, gaps=self.gaps > 0)
             return self.stack(row[None], {name: [X[given[name]]] for name in self.made})[0]
-        numbers = X.select(chosen) if hasattr(X, "select") else X[chosen]
+        numbers = X.select(chosen) if hasattr(type(X), "select") else X[chosen]
         if self.columns == self.names:
             return numbers
         rows = as_inputs(numbers, gaps=self.gaps) if chosen else np.empty((X.shape[0], 0))

@@ -140,7 +140,8 @@ def stream(
     reading, classes = schema.reading | reading, classes or schema.classes
     schema = replace(schema, reading=reading, classes=classes)
     if inputs.is_frame(source):
-        data, name = source.collect() if hasattr(source, "collect") else source, "a frame"
+        load = inputs.loads_by(source)
+        data, name = getattr(source, load)() if load else source, "a frame"
     elif hasattr(source, "get_fragments"):
         data, name = source, "a pyarrow Dataset"
     else:
@@ -305,7 +306,8 @@ def _find_schema(
         ignored = {*given.ignored, *map(str, drop), *index} - {*given.needed}
         return replace(given, ignored=tuple(ignored))
     if label is None:
-        raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}")
+        more = "; files without labels are read like=MODEL, one that was taught names, not arrays"
+        raise ValueError(f"name the label, label=... (--label), one of {list_names(names)}{more}")
     encode = _find_columns(encode, names, "encode")
     dates = _find_columns(dates, names, "dates")
     numbers = _leave_out(names, (label, *encode, *dates, *index))
@@ -370,7 +372,7 @@ def _read_first(data: Any, name: str, columns: list[Any], rows: int) -> Any:
         with naming(name):
             return data.scanner(columns=columns).head(rows)
     head = _slice(data, 0, min(rows, inputs.LOOK_ROWS))
-    return head.select(columns) if hasattr(head, "select") else head[columns]
+    return head.select(columns) if hasattr(type(head), "select") else head[columns]
 
 
 def _read_texts(data: Any, name: str, columns: list[Any]) -> dict[Any, Any]:

@@ -127,13 +127,17 @@ class Run:
 
     Remarks
     -------
-    A run holds the arrays X and y it was given, not copies: ``regret`` needs them unchanged.
+    A run holds the arrays X and y it was given, not copies: ``regret`` needs them unchanged, and
+    raises ValueError if it sees that they are not.
     """
 
     plot: ClassVar["Callable[[Run], Figure]"]  # oklnumba/__init__.py, as plots stand above
 
     def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
         self._arrays, self._meta, self._data = arrays, meta, data
+        if data is not None:  # some 64 rows from all of X tell whether it was changed since
+            self._some = slice(None, None, max(1, data[0].shape[0] // 64))
+            self._some_rows = data[0][self._some].copy()
         self.predictions, self.losses = arrays["predictions"], arrays["losses"]
         self.sizes = arrays["sizes"]
         self.mistakes: Numbers = arrays.get("mistakes")
@@ -318,12 +322,7 @@ class Run:
                 f"{len(self.recorded)} of {self.rounds}; play it with record='all'"
             )
         loss = self.loss if loss is None else loss
-        data = self._data if data is None else data
-        if data is None:
-            raise ValueError(
-                "this run does not hold its data; pass what was played, data=okl.stream(...) or "
-                "data=(X, y)"
-            )
+        data = self._find_data() if data is None else data
         if isinstance(data, tuple) and len(data) == 2 and not isinstance(data[0], tuple):
             [(X, y)] = read_labelled(lambda: [data], self.rounds)
             best = theory.Hindsight(kernel, make_dense(X), y, lam, loss)
@@ -346,6 +345,17 @@ class Run:
                 "with a label: pass what was played, in the same order"
             )
         return best.regret(forecasts, at)
+
+    def _find_data(self) -> tuple[Any, np.ndarray]:
+        """Return X and y as they were played; ValueError if they are not here, or X has changed."""
+        if self._data is None:
+            raise ValueError(
+                "this run does not hold its data; pass what was played, data=okl.stream(...) or "
+                "data=(X, y)"
+            )
+        if not np.array_equal(make_dense(self._data[0][self._some]), make_dense(self._some_rows)):
+            raise ValueError("X has changed since this run; pass what was played, data=(X, y)")
+        return self._data
 
     def to_frame(self) -> Any:
         """Return the run as a pandas DataFrame, a row for each round that was recorded.

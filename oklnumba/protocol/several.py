@@ -369,8 +369,15 @@ class MultiOutput(Several):
     (array([[0.49, 0.31]]), (500, 2), 1)
     """
 
+    _label_names = None  # type: Any  # of the columns of the first labels, if they had names
+
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels, (n, K)."""
+        names = list(map(str, inputs.column_names(y))) if inputs.is_frame(y) else []
+        if self._width is None:
+            self._label_names = names
+        elif names and self._label_names and names != self._label_names:
+            raise ValueError(f"y has columns {names}, but the first labels had {self._label_names}")
         Y = inputs.as_inputs(y, self._outputs or None, "y")
         if len(Y) != n:
             raise ValueError(f"y must have {n} rows, one per row of X, but has {len(Y)}")
@@ -386,6 +393,13 @@ class MultiOutput(Several):
 
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return labels[:, k].copy()
+
+    def _export(self) -> dict[str, Any]:
+        return super()._export() | {"label_names": self._label_names}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._label_names = state.get("label_names")  # files of earlier versions have none
 
     @property
     def _half_width(self) -> np.ndarray | None:

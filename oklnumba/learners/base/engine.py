@@ -44,6 +44,7 @@ from oklnumba.core.state import INTERRUPTED, Stateful, StateT, WorkT, select_pre
 from oklnumba.hot.primitives import jit
 from oklnumba.hot.primitives.jit import enter
 from oklnumba.hot.primitives.linalg import REFUSED, SAME, take_finite
+from oklnumba.learners.base.own import guard_methods
 from oklnumba.learners.base.traits import NOT_IN_FORCE, InForce, Traits
 
 FLOAT64 = np.dtype(np.float64)
@@ -155,6 +156,11 @@ class Engine(Stateful[StateT, WorkT], Params):
     _unlearned = None  # type: Any  # why nothing is learned yet, where that may surprise
     _output_names = None  # type: Any  # of the K outputs, a list of JSON data; None: 0 to K - 1
     _half_width = None  # type: Any  # of the next interval, where there are intervals; (K,) of K
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.__module__.startswith("oklnumba."):
+            guard_methods(cls)
 
     # ---- what a learner writes ----
 
