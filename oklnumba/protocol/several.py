@@ -399,7 +399,7 @@ class MultiOutput(Several):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._label_names = state.get("label_names")  # files of earlier versions have none
+        self._label_names = state["label_names"]
 
     @property
     def _half_width(self) -> np.ndarray | None:
