@@ -258,6 +258,14 @@ def test_a_block_after_the_first_chunk_is_seen_and_only_once():
     assert warnings_of(lambda: okl.run(learner, chunks(y[2400:], 500))) == []  # goes on
 
 
+def test_warnings_of_a_sweep_point_at_its_line():
+    X, y = np.linspace(-1, 1, 300)[:, None], np.repeat([1.0, -1.0], 150)
+    learners = [okl.FOGD(loss="squared")]
+    assert warnings_of(
+        lambda: okl.regret_vs_size(learners, X, y, okl.Gaussian(), 1.0, sizes=[4, 8])
+    )
+
+
 ORDERS = "signs", "one in a thousand", "three classes", "numbers", "few numbers", "constant"
 
 

@@ -242,6 +242,19 @@ def test_it_works_where_no_cache_folder_is_writable(copy, plain):
     assert not list(copy.rglob("*.nbi"))
 
 
+def test_machine_code_in_the_package_counts_only_if_it_fits(empty_cache, monkeypatch, tmp_path):
+    monkeypatch.setattr(cache, "BUNDLE", tmp_path)
+    monkeypatch.setattr(cache, "_able", lambda _: ["level"])
+    loop = doubled()
+    loop(2.0)
+    loop._cache.flush()
+    assert not cache.has_code(loop)
+    cache.write_bundled("level", loop)
+    assert cache.has_code(loop)
+    monkeypatch.setattr(cache, "stamp_of", lambda path: "of an edited file")
+    assert not cache.has_code(doubled())
+
+
 @pytest.mark.slow
 def test_machine_code_in_the_package_is_taken_unless_something_differs(copy):
     level = "x86-64-v3"

@@ -38,8 +38,9 @@ def test_what_another_process_saved_is_not_replaced_without_a_word(tmp_path):
     for _ in range(2):
         model.save(path)
     shutil.copy(other, path)
-    with pytest.warns(UserWarning, match=r"another process wrote .*model.npz \(3 rounds\)"):
+    with pytest.warns(UserWarning, match=r"another process wrote .*model.npz \(3 rounds\)") as told:
         model.save(path)
+    assert told[0].filename == __file__
     shutil.copy(other, path)
     okl.load(path).save(path)  # it knows what it replaces
 

@@ -18,6 +18,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.command import source, spelling
+from oklnumba.command.demo import name_python
 from oklnumba.command.parser import INTERRUPTED, main
 from tests.battery import CLASSES
 from tests.checks import ROOT, refused
@@ -432,7 +433,7 @@ NO_LABEL = "row 1 (the first is 0) has no label in column 'y'"
         ("", "has no rows"),
         ("1,2,1\n1,3,1\n", "all labels of column 'y' are 1.0; --task regression takes equal"),
         (FAR, "has inf at row 1, column 1 ('b'), and some in column 0 ('a'); remove or impute"),
-        ("1,2,1\n,,-1\n", "has nan at row 1, column 0 ('a'), and some in column 1 ('b'); "),
+        ("1,2,1\n,,-1\n", "in column 1 ('b'); remove or impute such values first; okl.stream("),
         ("1,2,1\n1,3,\n", NO_LABEL),
         ("1,2,yes\n1,3,\n2,3,no\n", NO_LABEL),
         (ODD, "103 labels, too many classes: it holds text, 'oops' in row 102, among numbers"),
@@ -549,6 +550,15 @@ def test_the_demo_says_what_its_run_says(capsys, demo_data, tmp_path):
     values = [f"{value:.3f}" for value in (best, loss, loss - best, most - best)]
     assert re.findall(r"\d\.\d{3}\b", out.split("regret ")[1]) == values
     assert "600 rows" in out and f"suits     {learner.leader}:\n" in out
+    assert f"\n          {name_python()} -m oklnumba run FILE.csv --label COLUMN\n" in out
+
+
+def test_the_demo_names_the_python_that_runs_it(monkeypatch, tmp_path):
+    python = tmp_path / ".venv/bin/python"
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert shlex.split(name_python()) == [str(python)]
+    monkeypatch.chdir(tmp_path)
+    assert name_python() == ".venv/bin/python"
 
 
 # ---- the page ----

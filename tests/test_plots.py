@@ -8,6 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import oklnumba as okl
 from oklnumba import plots
@@ -217,6 +220,23 @@ def test_progress_of_which_one_round_is_drawn(rounds, record):
         empty = okl.run(learner, iter([]))
     for run in (empty, okl.run(learner, X, np.full(rounds, np.nan), labels="optional")):
         refused("no rounds with labels", run.plot)
+
+
+def test_importance_of_a_pipeline_has_the_names_that_its_last_step_sees():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"price": rng.uniform(-1, 1, 100), "town": rng.choice(["Bonn", "Rome"], 100)}
+    )
+    around = make_column_transformer((StandardScaler(), ["price"]), (OneHotEncoder(), ["town"]))
+    model = make_pipeline(around, okl.interop.OnlineRegressor(random_state=0))
+    model.fit(frame, frame["price"])
+    for one in (model, make_pipeline(model)):
+        labels = okl.plots.importance(one).axes[0].get_yticklabels()
+        names = [text.get_text() for text in labels]
+        assert names[0] == "standardscaler__price"
+        assert {*names[1:]} == {"onehotencoder__town_Bonn", "onehotencoder__town_Rome"}
+    labels = okl.plots.importance(model, ["a", "b", "c"]).axes[0].get_yticklabels()
+    assert {text.get_text() for text in labels} == {*"abc"}
 
 
 def test_importance_takes_learners_and_estimators():

@@ -2,11 +2,13 @@
 
 import re
 import runpy
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import oklnumba as okl
+from oklnumba.command.parser import main
 from tests.checks import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using `httpx`")
@@ -18,7 +20,7 @@ PAGE = (ROOT / "docs/service.md").read_text(encoding="utf-8")
 
 @pytest.fixture
 def service(tmp_path, monkeypatch):
-    """Return what starts the service on a model that has learned 40 rows."""
+    """Return what starts a process of the service on a model that has learned 40 rows."""
     from starlette.testclient import TestClient
 
     rng = np.random.default_rng(0)
@@ -31,7 +33,14 @@ def service(tmp_path, monkeypatch):
     model.save(path)
     monkeypatch.setenv("MODEL", str(path))
     (tmp_path / "service.py").write_text(CODE, encoding="utf-8")
-    return lambda: TestClient(runpy.run_path(str(tmp_path / "service.py"))["app"])
+
+    @contextmanager
+    def start():
+        process = runpy.run_path(str(tmp_path / "service.py"))
+        with process["owner"], TestClient(process["app"]) as client:  # at its end files are closed
+            yield client
+
+    return start
 
 
 def numbers(client):
@@ -41,7 +50,15 @@ def numbers(client):
 
 
 def teach(client, row, label, rounds):
-    return client.post("/label", params={"label": label, "rounds": rounds}, json=row)
+    return client.post("/label", json={"row": row, "label": label, "rounds": rounds})
+
+
+def teach_file(path, labels):
+    """Save the model that ``oklnumba run`` makes of a file with these labels."""
+    rows = "".join(f"{k / 40},0,{labels[k * len(labels) // 40]}\n" for k in range(40))
+    (path.parent / "past.csv").write_text("price,size,sold\n" + rows, encoding="utf-8")
+    learner = ["--learner", "Monitored(PKAWV(FourierFeatures(5)))", "--save", str(path)]
+    assert main(["run", str(path.parent / "past.csv"), "--label", "sold", *learner]) == 0
 
 
 ROW = {"price": 0.5, "size": 0.1}
@@ -75,7 +92,38 @@ def test_a_model_that_is_exchanged_stays_and_a_damaged_one_is_not_served(service
 
 
 @pytest.mark.parametrize(
-    "row", [{"price": 0.5}, {"price": "dear", "size": 0.1}, ROW | {"size": None}]
+    "labels, right, wrong",
+    [(["no", "yes"], "yes", "1"), ([*"abc"], "b", "d"), ([0, 1], 1, "1"), ([2.5, 3, 9], 3, "3")],
+)
+def test_labels_and_classes_are_what_the_file_had(service, tmp_path, labels, right, wrong):
+    teach_file(tmp_path / "model.npz", labels)
+    with service() as client:
+        answer = client.post("/forecast", json={"price": 0.9, "size": 0.0}).json()
+        assert answer.get("class", answer["forecast"]) == pytest.approx(labels[-1], abs=3.0)
+        assert ("class" in answer) == (len(labels) == 2)
+        refused = teach(client, ROW, wrong, 40)
+        assert refused.status_code == 422 and repr(wrong) in refused.text
+        assert teach(client, ROW, right, 40).status_code == 200
+        assert numbers(client)["rounds"] == 41
+
+
+def test_a_new_version_forecasts_beside_the_old_one_and_learns_once_that_has_stopped(service):
+    with service() as new:
+        with service() as old:
+            asked = old.post("/forecast", json=ROW).json()
+            assert teach(old, ROW, 0.9, 40).status_code == 200
+            assert new.post("/forecast", json=ROW).json() == asked
+            assert teach(new, ROW, 0.9, 40).status_code == 409
+        assert new.post("/forecast", json=ROW).json()["forecast"] > asked["forecast"]
+        assert teach(new, ROW, 0.9, asked["rounds"]).status_code == 200
+        assert numbers(new)["rounds"] == 42
+    with service() as client:
+        assert numbers(client)["rounds"] == 42
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"price": 0.5}, {"price": "dear", "size": 0.1}, *(ROW | {"size": x} for x in (None, [1], {}))],
 )
 def test_bad_rows_are_refused_and_change_nothing(service, row):
     with service() as client:

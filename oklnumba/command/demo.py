@@ -1,6 +1,8 @@
 """``oklnumba demo``: what the package does, in four sentences and a picture."""
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
 
 import oklnumba as okl
@@ -9,9 +11,10 @@ from oklnumba.data import datasets
 
 PICTURE = "oklnumba_demo.png"
 NEXT = """\
-your data pip install -e ".[stream]", then oklnumba run FILE.csv --label COLUMN
-Python    okl.run(okl.SelfTuning(), X, y); more in docs/quick_start.md
-papers    python scripts/reproduce.py, in a clone of the project"""
+your data {python} -m pip install pyarrow, which reads files; then
+          {python} -m oklnumba run FILE.csv --label COLUMN
+Python    okl.run(okl.SelfTuning(), X, y)
+papers    in a clone of the project: docs/quick_start.md, and {python} scripts/reproduce.py"""
 
 
 def demo(args: argparse.Namespace) -> None:
@@ -29,7 +32,13 @@ def demo(args: argparse.Namespace) -> None:
     rule = figure.axes[0].axhline(commonest, color="0.4", linestyle=":")
     figure.axes[0].legend([rule], ["always the commonest class"], frameon=False, fontsize="small")
     figure.savefig(picture, dpi=150)
-    print(f"\npicture   {picture.resolve()}\n{NEXT}")
+    print(f"\npicture   {picture.resolve()}\n{NEXT.format(python=name_python())}")
+
+
+def name_python() -> str:
+    """Return how a shell here calls the Python that runs, which no activated environment may be."""
+    python, here = Path(sys.executable), Path.cwd()
+    return shlex.quote((python.relative_to(here) if here in python.parents else python).as_posix())
 
 
 def describe(run: okl.Run, commonest: float, leader: object) -> str:

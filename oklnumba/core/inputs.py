@@ -25,8 +25,8 @@ ENCODE = (
     "(--drop A,B --encode A,B) or skrub.tabular_pipeline(model); kernels of texts: okl.Precomputed"
 )
 FILL = (  # nullable integers and bools take no median
-    ", for instance each column of a pandas frame by column = column.astype(float){} and "
-    "column.fillna(column.median()), or leave such columns out, by okl.stream(data, label=..., "
+    "; of a pandas frame each column by column = column.astype(float){} and "
+    "column.fillna(column.median()); or leave such columns out, by okl.stream(data, label=..., "
     "drop=[...]) (--drop A,B)"
 )
 ON_THE_WAY = "; okl.stream(data, label=..., impute='median') (--impute median) fills gaps itself"
@@ -157,7 +157,7 @@ def refuse_not_finite(
         names = given if isinstance(given, tuple) else column_names(given)
         value, where = part[at, *column], f"row {row + start + at}"
         is_gap = bool(np.isnan(value))
-        how = FILL.format("" if is_gap else NO_INFINITY) + ON_THE_WAY * is_gap if names else ""
+        how = ON_THE_WAY * is_gap + FILL.format("" if is_gap else NO_INFINITY) if names else ""
         if name == "y" and not names and is_gap:
             how = "; okl.run(..., labels='optional') forecasts rows without a label"
             how += "; where only some of a row are missing play a learner for each" * len(column)

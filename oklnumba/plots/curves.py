@@ -190,9 +190,9 @@ def importance(
 ) -> Figure:
     """Draw how much inputs matter, the largest on top, in % of the sum; return the figure.
 
-    ``values`` : a ``SelfTuning``, an estimator, or numbers of shape (d,); ``names`` : of the
-    columns; None: the names in ``values``, or x0, x1, ...; ``axes`` : None for a new figure;
-    ``most`` : how many inputs to draw.
+    ``values`` : a ``SelfTuning``, an estimator, a pipeline of scikit-learn that ends in one, or
+    numbers of shape (d,); ``names`` : of the columns; None: the names in ``values``, or x0, x1,
+    ...; ``axes`` : None for a new figure; ``most`` : how many inputs to draw.
 
     Examples
     --------
@@ -200,6 +200,10 @@ def importance(
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
     ['income', 'age']
     """
+    if hasattr(values, "named_steps"):  # a pipeline, whose last step takes other columns than it
+        if names is None and len(values) > 1:
+            names = values[:-1].get_feature_names_out()
+        return importance(values[-1], names, axes, most)
     if names is None:
         schema = getattr(values, "schema", None)
         names = schema.columns if schema else getattr(values, "feature_names_in_", None)

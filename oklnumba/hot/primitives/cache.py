@@ -100,10 +100,14 @@ def spell(kind) -> str:
 # ---- machine code in the package ----
 
 
+def _bundle_name(function) -> str:
+    """Return how the names of the files begin that have machine code of a function as it is now."""
+    return f"{function.__name__}-{stamp(function)[:16]}-"
+
+
 def _bundle_path(level: str, function, sig) -> Path:
     """Return the file for the machine code of a function for arguments of these types."""
-    digest = _digest(stamp(function), spell(sig))
-    return BUNDLE / level / f"{function.__name__}-{digest[:32]}"
+    return BUNDLE / level / f"{_bundle_name(function)}{_digest(spell(sig))[:16]}"
 
 
 def write_bundled(level: str, dispatcher) -> None:
@@ -245,7 +249,9 @@ def _say_that_it_is_damaged(folder) -> None:
 
 def has_code(loop) -> bool:
     """Return whether the package or the folder has machine code of a loop, as it is now."""
-    return BUNDLE.is_dir() or bool(loop._cache._cache_file._load_index())
+    levels, name = _able(loop.targetctx), _bundle_name(loop.py_func)
+    bundled = any(list((BUNDLE / level).glob(f"{name}*")) for level in levels)
+    return bundled or bool(loop._cache._cache_file._load_index())
 
 
 def cache_of(function):
