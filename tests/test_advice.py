@@ -83,6 +83,21 @@ def test_no_width_is_advised_that_a_kernel_refuses(size):
     )
 
 
+@pytest.mark.parametrize("norm", [1, 2])
+def test_wide_inputs_are_measured_in_pieces_and_each_pair_once(norm, monkeypatch):
+    X, measure, measured = np.random.default_rng(0).random((64, 2000)), np.linalg.norm, []
+
+    def count(differences, *args, **keywords):
+        measured.append(differences[..., 0].size)
+        return measure(differences, *args, **keywords)
+
+    expected = [measure(x - z, norm) for i, x in enumerate(X) for z in X[:i]]
+    monkeypatch.setattr(np.linalg, "norm", count)
+    message = okl.Laplacian(1e-3, norm=norm).advice(X)
+    assert f"their median distance {np.median(expected):.3g};" in message
+    assert len(measured) > 1 and sum(measured) < 0.6 * 64**2
+
+
 def test_fourier_and_nystrom_features_warn_as_their_kernel():
     X, y = stream(okl.KernelAWV(okl.Gaussian()), 64)
     for learner in (

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oklnumba.core.checks import number, require
-from oklnumba.core.inputs import as_inputs, as_rows, cut_blocks, dense_blocks, make_dense
+from oklnumba.core.inputs import as_inputs, as_rows, cut_blocks, make_dense
 from oklnumba.core.params import (
     Params,
     count,
@@ -159,8 +159,11 @@ class _Radial(Compiled):
         X = make_dense(as_rows(X))
         if len(X) < FEWEST_INPUTS:
             return None
-        blocks = (x[:, None] - X for x in dense_blocks(X, 1 + AT_ONCE // X.size))
-        distances = np.concatenate([np.linalg.norm(x, self.norm, axis=2) for x in blocks])
+        distances = np.zeros((len(X), len(X)))
+        for part, rows in cut_blocks(X, 1 + AT_ONCE // X.size):  # each pair once
+            differences = rows[:, None] - X[: part.stop]
+            distances[part, : part.stop] = np.linalg.norm(differences, self.norm, axis=2)
+        distances = np.maximum(distances, distances.T)
         different = distances > 0.0
         if not different.any():
             return None
