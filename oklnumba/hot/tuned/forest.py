@@ -23,16 +23,26 @@ For K labels a round, sums and means have K entries, and gains add up.
 
 from typing import Annotated, NamedTuple
 
-from oklnumba.hot.primitives.elementary import bits_to_float, float_to_bits, larger, smaller
-from oklnumba.hot.primitives.jit import SPARSE, Array, Integers, exact, hot, unbind
+from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.jit import (
+    SPARSE,
+    Array,
+    Integers,
+    exact,
+    exact_apart,
+    hot,
+    hot_apart,
+    unbind,
+)
+from oklnumba.hot.primitives.udu import four
 
 NODES = 0  # entry of the counts: nodes of all trees
 # Numbers of a node: the input that it splits; the threshold beyond which inputs go to the second
 # child; the first child, counted from the root, 0 if none; its rounds.
 COLUMN, THRESHOLD, CHILD, ROUNDS = range(4)
 NUMBERS = 4
+FOUR = 4  # rows that a loop over the inputs takes together
 SEEN, RANDOM = range(2)  # entries of the progress
-LARGEST = 2**63 - 1  # of the integers
 FACTOR, PRIME = 48271, 2147483647  # u = s / PRIME, s = FACTOR s mod PRIME (Park and Miller)
 # Gains, weights, labels and their means that differ by less are equal: rounding, of residuals too,
 # chooses no input and splits no node.
@@ -51,11 +61,24 @@ class Trees(NamedTuple):
     unit: Annotated[Array, "outputs"]
 
 
+class Splits(NamedTuple):
+    """Splits of one node, by each of i inputs, (i,) each."""
+
+    drawn: Integers  # random numbers; 0 where all rows are equal, of which nothing else counts
+    low: Array
+    high: Array
+    thresholds: Array
+    below: Array  # weight of each child
+    above: Array
+    total: Array  # of the labels below
+    gains: Array
+
+
 class Growth(NamedTuple):
     """A tree that is being grown on n rows. Nodes are looked at in the order they were made."""
 
-    X: Integers  # (d, n), order_bits of the inputs: vector instructions find a range of integers
-    inputs: Integers  # (i,): those that it may split
+    X: Array  # (n, i): vectors run along the inputs, also where a node has few rows
+    inputs: Integers  # (i,): which these are; COLUMN counts among them until a node is split
     Y: Array  # (K, n)
     weights: Array  # (n,): as so many rows each one counts
     least: float  # weight of a child
@@ -64,13 +87,12 @@ class Growth(NamedTuple):
     progress: Integers  # nodes that were looked at; state of the random numbers
     starts: Integers  # (nodes,): a node has rows[start:stop]
     stops: Integers  # (nodes,)
-    rows: Integers  # (n,)
-    above: Integers  # (n,): workspace, as the following
-    values: Integers  # (n,): of one input
-    labels: Array  # (K, n)
-    heavy: Array  # (n,): weights
+    rows: Integers  # (n + 3,), the last ones so that they can be taken by fours
+    beyond: Integers  # (n,): workspace, as the following
+    labels: Array  # (K, n + 3)
+    heavy: Array  # (n + 3,): weights
+    splits: Splits
     gains: Array  # (nodes,), of splits that are not made yet
-    equal: Array  # (nodes, i), bool: which inputs are known to be the same in all rows
 
 
 class Walks(NamedTuple):
@@ -84,23 +106,19 @@ class Walks(NamedTuple):
 
 
 @hot
-def order_bits(bits):
-    """Turn the bits of a number other than -0.0 into an integer in the same order, or back."""
-    return bits ^ ((bits >> 63) & LARGEST)
-
-
-@hot
 def gather_labels(node, growth):
     """Write labels, sums and weights of a node's rows; return whether its labels differ."""
     start, stop, tree, differ = growth.starts[node], growth.stops[node], growth.tree, False
-    weight = 0.0
-    for i in range(stop - start):
+    count, weight = stop - start, 0.0
+    growth.heavy[count : count + FOUR] = 0.0  # of rows that only make up fours
+    for i in range(count):
         growth.heavy[i] = growth.weights[growth.rows[start + i]]
         weight += growth.heavy[i]
     tree.nodes[node, ROUNDS] = weight
     for k in range(growth.Y.shape[0]):
         y, labels, total = growth.Y[k], growth.labels[k], 0.0
-        for i in range(stop - start):
+        labels[count : count + FOUR] = 0.0
+        for i in range(count):
             labels[i] = y[growth.rows[start + i]]
             total += labels[i]
             differ = differ or abs(labels[i] - labels[0]) > SAME_LABEL
@@ -108,45 +126,72 @@ def gather_labels(node, growth):
     return differ
 
 
-@hot
-def draw_threshold(x, node, growth):
-    """Write an input's values in a node. Returns a random threshold and whether they differ.
-
-    Values and threshold are integers of their order.
-    """
-    values, count = growth.values, growth.stops[node] - growth.starts[node]
-    rows = growth.rows[growth.starts[node] :]
-    for i in range(count):
-        values[i] = x[rows[i]]
-    least = most = values[0]
-    for i in range(count):
-        least, most = smaller(least, values[i]), larger(most, values[i])
-    if least == most:
-        return least, False
-    low, high = bits_to_float(order_bits(least)), bits_to_float(order_bits(most))
-    progress = growth.progress
-    progress[RANDOM] = progress[RANDOM] * FACTOR % PRIME
-    u = progress[RANDOM] / PRIME
-    threshold = low * (1.0 - u) + high * u
-    return order_bits(float_to_bits(threshold if low <= threshold < high else low)), True
+@exact_apart
+def find_ranges(X, rows, low, high):
+    """Write the least and the largest value of each input in some rows."""
+    last = rows.shape[0] - 1
+    for j in range(X.shape[1]):
+        low[j] = high[j] = X[rows[0], j]
+    for i in range(1, last + 1, FOUR):
+        a, b = X[rows[i]], X[rows[smaller(i + 1, last)]]
+        c, e = X[rows[smaller(i + 2, last)]], X[rows[smaller(i + 3, last)]]
+        for j in range(X.shape[1]):  # + 0.0, or LLVM stores only what changes, which takes longer
+            low[j] = smaller(low[j], smaller(smaller(a[j], b[j]), smaller(c[j], e[j]))) + 0.0
+            high[j] = larger(high[j], larger(larger(a[j], b[j]), larger(c[j], e[j]))) + 0.0
 
 
 @hot
-def measure_gain(threshold, node, growth):
-    """Return the gain of splitting the values that draw_threshold wrote, -1 if a child is small."""
-    values, heavy, tree, gain = growth.values, growth.heavy, growth.tree, 0.0
-    count, weight, below = growth.stops[node] - growth.starts[node], tree.nodes[node, ROUNDS], 0.0
+def add_row(is_below, weight, label, sums):
+    """Return sums of weights and labels, with those of a row if it is below a threshold."""
+    return sums[0] + (weight if is_below else 0.0), sums[1] + (label if is_below else 0.0)
+
+
+@hot_apart
+def sum_below(X, rows, thresholds, heavy, labels, below, total):
+    """Write weights and labels of the rows, fours, that are not beyond each input's threshold."""
+    for j in range(X.shape[1]):
+        below[j] = total[j] = 0.0
+    for i in range(0, rows.shape[0], FOUR):
+        a, b, c, e = X[rows[i]], X[rows[i + 1]], X[rows[i + 2]], X[rows[i + 3]]
+        w0, w1, w2, w3 = four(heavy, i)
+        y0, y1, y2, y3 = four(labels, i)
+        for j in range(X.shape[1]):
+            threshold, sums = thresholds[j], (below[j], total[j])
+            sums = add_row(a[j] <= threshold, w0, y0, sums)
+            sums = add_row(b[j] <= threshold, w1, y1, sums)
+            sums = add_row(c[j] <= threshold, w2, y2, sums)
+            below[j], total[j] = add_row(e[j] <= threshold, w3, y3, sums)
+
+
+@hot
+def draw_thresholds(splits, progress):
+    """Write a random threshold of each input that differs, and what was drawn."""
+    drawn = splits.drawn
+    for j in range(drawn.shape[0]):
+        low, high, drawn[j] = splits.low[j], splits.high[j], 0
+        if low < high:
+            progress[RANDOM] = drawn[j] = progress[RANDOM] * FACTOR % PRIME
+            u = drawn[j] / PRIME
+            threshold = low * (1.0 - u) + high * u
+            splits.thresholds[j] = threshold if low <= threshold < high else low
+
+
+@hot
+def measure_gains(node, growth):
+    """Write the gains of the splits, and how much each child weighs."""
+    splits, tree, heavy, start = growth.splits, growth.tree, growth.heavy, growth.starts[node]
+    stop, weight = growth.stops[node], tree.nodes[node, ROUNDS]
+    rows = growth.rows[start : start + (stop - start + FOUR - 1) // FOUR * FOUR]
+    below, above, total, gains = splits.below, splits.above, splits.total, splits.gains
+    gains[:] = 0.0
     for k in range(growth.labels.shape[0]):
-        labels, total, below = growth.labels[k], 0.0, 0.0  # below for each k: one pass if K = 1
-        for i in range(count):
-            below += heavy[i] if values[i] <= threshold else 0.0
-            total += labels[i] if values[i] <= threshold else 0.0
-        if smaller(below, weight - below) * SAME_GAIN < growth.least:
-            return -1.0
-        apart = total / below - (tree.sums[node, k] - total) / (weight - below)
-        if abs(apart) > SAME_LABEL:
-            gain += apart * apart
-    return gain * below * (weight - below)
+        sum_below(growth.X, rows, splits.thresholds, heavy, growth.labels[k], below, total)
+        for j in range(gains.shape[0]):
+            above[j] = weight - below[j]
+            apart = total[j] / below[j] - (tree.sums[node, k] - total[j]) / above[j]
+            gains[j] += apart * apart if abs(apart) > SAME_LABEL else 0.0
+    for j in range(gains.shape[0]):
+        gains[j] *= below[j] * above[j]
 
 
 @hot
@@ -154,22 +199,21 @@ def find_split(node, growth):
     """Write the input and the threshold of a node's best split; return its gain, 0 if none."""
     if not gather_labels(node, growth):
         return 0.0
-    progress, best, split = growth.progress, 0.0, growth.tree.nodes[node]
-    equal = growth.equal[node]
-    for j in range(growth.inputs.shape[0]):
-        if equal[j]:
+    splits, split, best = growth.splits, growth.tree.nodes[node], 0.0
+    rows = growth.rows[growth.starts[node] : growth.stops[node]]
+    find_ranges(growth.X, rows, splits.low, splits.high)
+    draw_thresholds(splits, growth.progress)
+    measure_gains(node, growth)
+    for j in range(splits.drawn.shape[0]):
+        drawn, gain, least = splits.drawn[j], splits.gains[j], growth.least
+        if drawn == 0 or smaller(splits.below[j], splits.above[j]) * SAME_GAIN < least:
             continue
-        threshold, differ = draw_threshold(growth.X[growth.inputs[j]], node, growth)
-        equal[j] = not differ
-        if differ:
-            gain = measure_gain(threshold, node, growth)
-            if growth.only_two:
-                gain *= progress[RANDOM] / PRIME
-            if gain == 0.0:  # the last digits of u choose: the first ones made the threshold
-                gain = NO_GAIN * (1 + progress[RANDOM] % 1000)
-            if gain > best * SAME_GAIN:
-                best, split[COLUMN] = gain, growth.inputs[j]
-                split[THRESHOLD] = bits_to_float(order_bits(threshold))
+        if growth.only_two:
+            gain *= drawn / PRIME
+        if gain == 0.0:  # the last digits of u choose: the first ones made the threshold
+            gain = NO_GAIN * (1 + drawn % 1000)
+        if gain > best * SAME_GAIN:
+            best, split[COLUMN], split[THRESHOLD] = gain, j, splits.thresholds[j]
     return best
 
 
@@ -177,21 +221,19 @@ def find_split(node, growth):
 def split_node(node, growth):
     """Make the children of a node; their rows stay in order."""
     rows, tree, split = growth.rows, growth.tree, growth.tree.nodes[node]
-    x, threshold = growth.X[int(split[COLUMN])], order_bits(float_to_bits(split[THRESHOLD]))
+    x = growth.X[:, int(split[COLUMN])]
     start, stop, child = growth.starts[node], growth.stops[node], tree.counts[NODES]
     middle, others = start, 0
     for i in range(start, stop):
-        if x[rows[i]] <= threshold:
+        if x[rows[i]] <= split[THRESHOLD]:
             rows[middle] = rows[i]
             middle += 1
         else:
-            growth.above[others] = rows[i]
+            growth.beyond[others] = rows[i]
             others += 1
     for i in range(others):
-        rows[middle + i] = growth.above[i]
-    split[CHILD] = child
-    for j in range(growth.equal.shape[1]):
-        growth.equal[child, j] = growth.equal[child + 1, j] = growth.equal[node, j]
+        rows[middle + i] = growth.beyond[i]
+    split[CHILD], split[COLUMN] = child, growth.inputs[int(split[COLUMN])]
     growth.starts[child], growth.stops[child] = start, middle
     growth.starts[child + 1], growth.stops[child + 1] = middle, stop
     tree.counts[NODES] = child + 2

@@ -32,7 +32,7 @@ from oklnumba.core.state import Stateful
 from oklnumba.hot.experts import TALLY, Aggregates
 from oklnumba.hot.primitives.jit import DONE, bind, enter
 from oklnumba.hot.tuned import forest as loops
-from oklnumba.hot.tuned.forest import LARGEST, NODES, NUMBERS, PRIME, SEEN
+from oklnumba.hot.tuned.forest import NODES, NUMBERS, PRIME, SEEN
 from oklnumba.hot.tuned.layers import LayerResults, ResidualState, mix_rounds, write_residuals
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
@@ -132,8 +132,6 @@ class Forest(Stateful[loops.Trees, Any]):
         X, Y = rounds.X, rounds.Y
         if self._lags:
             X, Y = self._add_lags(rounds), rounds.known.change_to(Y)
-        bits = np.ascontiguousarray(X.T + 0.0).view(np.int64)  # without -0.0
-        X = bits ^ ((bits >> 63) & LARGEST)  # order_bits
         piece = left = int(settings.DEPTH * log2(n) * self._count * X.size / pieces)
         for growth in self._begin_trees(X, Y, past.cut, end, at_once):
             while growth.progress[SEEN] < growth.tree.counts[NODES]:
@@ -153,14 +151,14 @@ class Forest(Stateful[loops.Trees, Any]):
     ) -> Iterable[loops.Growth]:
         """Return the growths of the trees of round ``end``, grown ``now`` or not yet.
 
-        X : (d, n), as in ``loops.Growth``; Y : (n, K); cut : (t, K), labels of the whole past.
+        X : (n, d); Y : (n, K); cut : (t, K), labels of the whole past.
         """
-        low, high = X.min(axis=1, keepdims=True), X.max(axis=1, keepdims=True)
+        low, high = X.min(axis=0), X.max(axis=0)
         only_two = bool(((X == low) | (X == high)).all())
         offset, unit, size = Y.mean(axis=0), Y.std(axis=0), np.abs(cut).max(axis=0)
         # Residuals of equal labels are rounding, which splits no node.
         unit = np.where(unit > settings.LEAST_SPREAD * size, unit, np.where(size > 0.0, size, 1.0))
-        n, ones, every = len(Y), np.ones(len(Y)), np.arange(len(X))
+        n, ones, every = len(Y), np.ones(len(Y)), np.arange(X.shape[1])
         Y = np.ascontiguousarray(((Y - offset) / unit).T)
         growths = [
             make_growth(X, every, Y, ones, 0.0, only_two, make_tree(2 * n, offset, unit), seed)
@@ -216,8 +214,9 @@ class Boosted(Forest):
             weights = (P * (1.0 - P) * signs[:, None]).sum(axis=0)
             # In this unit the mean over the trees, which a forest forecasts, is the sum.
             tree = make_tree(2 * leaves, np.zeros(len(U)), self._count * signs)
-            some = rng.permutation(len(X))[: how.inputs]
-            growth = make_growth(X, some, gradients, weights, how.curvature, False, tree, seed)
+            some = rng.permutation(X.shape[1])[: how.inputs]
+            seen = X.take(some, axis=1)
+            growth = make_growth(seen, some, gradients, weights, how.curvature, False, tree, seed)
             yield growth
             enter(loops.make_steps)(growth, P, 0.5 * how.rate, U)
 
@@ -297,11 +296,16 @@ def make_growth(
     X: np.ndarray, inputs: np.ndarray, Y: np.ndarray, weights: np.ndarray, least: float,
     only_two: bool, tree: loops.Trees, seed: int,
 ) -> loops.Growth:  # fmt: skip
-    """Return the growth of a tree on some inputs of X, (d, n), and Y, (K, n)."""
+    """Return the growth of a tree on X, (n, i), of some inputs, and Y, (K, n)."""
     n, (starts, stops) = len(weights), np.zeros((2, len(tree.nodes)), dtype=np.int64)
-    stops[0], (above, values) = n, np.empty((2, n), dtype=np.int64)
+    stops[0], drawn, rows = (
+        n,
+        np.zeros(len(inputs), dtype=np.int64),
+        np.zeros(n + 3, dtype=np.int64),
+    )
+    rows[:n] = np.arange(n)
     return loops.Growth(
         X, inputs, Y, weights, least, only_two, tree, np.array([0, seed]), starts, stops,
-        np.arange(n), above, values, np.empty((len(Y), n)), np.empty(n), np.empty(len(starts)),
-        np.zeros((len(starts), len(inputs)), dtype=bool),
+        rows, np.empty(n, dtype=np.int64), np.empty((len(Y), n + 3)), np.empty(n + 3),
+        loops.Splits(drawn, *np.zeros((7, len(inputs)))), np.empty(len(starts)),
     )  # fmt: skip
