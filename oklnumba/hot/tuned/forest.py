@@ -88,7 +88,7 @@ class Growth(NamedTuple):
     starts: Integers  # (nodes,): a node has rows[start:stop]
     stops: Integers  # (nodes,)
     rows: Integers  # (n + 3,), the last ones so that they can be taken by fours
-    beyond: Integers  # (n,): workspace, as the following
+    beyond: Integers  # (n + 3,): workspace, as the following
     labels: Array  # (K, n + 3)
     heavy: Array  # (n + 3,): weights
     splits: Splits

@@ -297,15 +297,12 @@ def make_growth(
     only_two: bool, tree: loops.Trees, seed: int,
 ) -> loops.Growth:  # fmt: skip
     """Return the growth of a tree on X, (n, i), of some inputs, and Y, (K, n)."""
-    n, (starts, stops) = len(weights), np.zeros((2, len(tree.nodes)), dtype=np.int64)
-    stops[0], drawn, rows = (
-        n,
-        np.zeros(len(inputs), dtype=np.int64),
-        np.zeros(n + 3, dtype=np.int64),
-    )
-    rows[:n] = np.arange(n)
+    n, fours = len(weights), len(weights) + loops.FOUR - 1
+    starts, stops = np.zeros((2, len(tree.nodes)), dtype=np.int64)
+    rows, beyond = np.zeros((2, fours), dtype=np.int64)
+    stops[0], rows[:n] = n, np.arange(n)
+    splits = loops.Splits(np.zeros_like(inputs), *np.zeros((7, len(inputs))))
     return loops.Growth(
-        X, inputs, Y, weights, least, only_two, tree, np.array([0, seed]), starts, stops,
-        rows, np.empty(n, dtype=np.int64), np.empty((len(Y), n + 3)), np.empty(n + 3),
-        loops.Splits(drawn, *np.zeros((7, len(inputs)))), np.empty(len(starts)),
+        X, inputs, Y, weights, least, only_two, tree, np.array([0, seed]), starts, stops, rows,
+        beyond, np.empty((len(Y), fours)), np.empty(fours), splits, np.empty(len(starts)),
     )  # fmt: skip
