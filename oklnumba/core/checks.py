@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
-from traceback import walk_stack
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
@@ -33,9 +32,12 @@ class UnknownClass(ValueError):
 
 def warn(message: str) -> None:
     """Give a UserWarning that points at the line that called oklnumba, perhaps by other modules."""
-    names = [frame.f_globals.get("__name__", "") for frame, _ in walk_stack(sys._getframe())]
-    ours = max(k for k, name in enumerate(names) if name.startswith("oklnumba."))
-    warnings.warn(message, UserWarning, stacklevel=ours + 2)
+    frame, level, ours = sys._getframe().f_back, 1, 1
+    while frame:
+        if frame.f_globals.get("__name__", "").startswith("oklnumba."):
+            ours = level + 1
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=ours + 1)
 
 
 def warn_of_order(X: Any, y: Any) -> None:

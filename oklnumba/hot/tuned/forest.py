@@ -23,6 +23,8 @@ For K labels a round, sums and means have K entries, and gains add up.
 
 from typing import Annotated, NamedTuple
 
+import numpy as np
+
 from oklnumba.hot.primitives.elementary import larger, smaller
 from oklnumba.hot.primitives.jit import (
     SPARSE,
@@ -130,9 +132,8 @@ def gather_labels(node, growth):
 def find_ranges(X, rows, low, high):
     """Write the least and the largest value of each input in some rows."""
     last = rows.shape[0] - 1
-    for j in range(X.shape[1]):
-        low[j] = high[j] = X[rows[0], j]
-    for i in range(1, last + 1, FOUR):
+    low[:], high[:] = np.inf, -np.inf
+    for i in range(0, last + 1, FOUR):
         a, b = X[rows[i]], X[rows[smaller(i + 1, last)]]
         c, e = X[rows[smaller(i + 2, last)]], X[rows[smaller(i + 3, last)]]
         for j in range(X.shape[1]):  # + 0.0, or LLVM stores only what changes, which takes longer
@@ -141,9 +142,9 @@ def find_ranges(X, rows, low, high):
 
 
 @hot
-def add_row(is_below, weight, label, sums):
+def add_row(is_below, weight, label, weights, labels):
     """Return sums of weights and labels, with those of a row if it is below a threshold."""
-    return sums[0] + (weight if is_below else 0.0), sums[1] + (label if is_below else 0.0)
+    return weights + (weight if is_below else 0.0), labels + (label if is_below else 0.0)
 
 
 @hot_apart
@@ -156,11 +157,11 @@ def sum_below(X, rows, thresholds, heavy, labels, below, total):
         w0, w1, w2, w3 = four(heavy, i)
         y0, y1, y2, y3 = four(labels, i)
         for j in range(X.shape[1]):
-            threshold, sums = thresholds[j], (below[j], total[j])
-            sums = add_row(a[j] <= threshold, w0, y0, sums)
-            sums = add_row(b[j] <= threshold, w1, y1, sums)
-            sums = add_row(c[j] <= threshold, w2, y2, sums)
-            below[j], total[j] = add_row(e[j] <= threshold, w3, y3, sums)
+            threshold, w, y = thresholds[j], below[j], total[j]
+            w, y = add_row(a[j] <= threshold, w0, y0, w, y)
+            w, y = add_row(b[j] <= threshold, w1, y1, w, y)
+            w, y = add_row(c[j] <= threshold, w2, y2, w, y)
+            below[j], total[j] = add_row(e[j] <= threshold, w3, y3, w, y)
 
 
 @hot
