@@ -310,6 +310,22 @@ def test_members_with_lags_see_the_last_labels_of_all_outputs(outputs):
         assert_allclose(losses[k], (Y[-1, k] - last[-1] - change) ** 2, rtol=1e-6)
 
 
+def test_the_squared_gradients_of_several_outputs_add_up():
+    X, y = stream()
+    other = X[:, 1] / 100.0
+    found = []
+    for labels in (y, other, np.stack([y, other], axis=1), np.stack([y, y], axis=1)):
+        learner = okl.SelfTuning(BUDGET)
+        learner = okl.MultiOutput(learner) if labels.ndim == 2 else learner
+        learner.partial_fit(X, labels)
+        one = learner.learners_[0] if labels.ndim == 2 else learner
+        squares = np.square(one._ensemble.scales.metrics)
+        found.append((squares / squares.sum(axis=1, keepdims=True)).mean(axis=0))
+    assert found[0].argmax() == 0 and found[1].argmax() == 1
+    assert found[2][1] > 10.0 * found[0][1] and found[2][0] > 10.0 * found[1][0]
+    assert_allclose(found[3], found[0], rtol=1e-7)
+
+
 def test_importance_is_the_change_by_another_rows_input():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 6)) * 10.0 ** rng.uniform(-3, 3, 6)
