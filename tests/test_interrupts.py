@@ -101,6 +101,18 @@ def test_after_a_memory_error_in_a_round_the_learner_asks_for_reset(monkeypatch)
     assert learner.reset().partial_fit(X, Y).rounds == 2000
 
 
+@pytest.mark.parametrize("around", [okl.Intervals, okl.MultiOutput])
+def test_after_it_a_wrapper_has_no_importance(around, monkeypatch):
+    learner, y = around(okl.SelfTuning(5)), np.stack([Y, -Y], axis=1)
+    y = y if around is okl.MultiOutput else Y
+    learner.partial_fit(X[:60], y[:60])
+    with monkeypatch.context() as patched:
+        patched.setattr(okl.SelfTuning, "_play", Mock(side_effect=MemoryError))
+        with pytest.raises(MemoryError):
+            learner.partial_fit(X, y)
+    raises(RuntimeError, r"in mid-round; call reset\(\)", lambda: learner.importance)
+
+
 @pytest.mark.parametrize("getsignal, error", [(None, TypeError), (signal.getsignal, ValueError)])
 def test_signals_of_a_program_that_embeds_python_are_left_alone(
     getsignal, error, monkeypatch, tmp_path

@@ -433,6 +433,7 @@ NO_LABEL = "row 1 (the first is 0) has no label in column 'y'"
         ("", "has no rows"),
         ("1,2,1\n1,3,1\n", "all labels of column 'y' are 1.0; --task regression takes equal"),
         (FAR, "has inf at row 1, column 1 ('b'), and some in column 0 ('a'); remove or impute"),
+        ("1,2,1\n,,-1\n", "has nan at row 1, column 0 ('a'), and some in column 1 ('b'); "),
         ("1,2,1\n,,-1\n", "in column 1 ('b'); remove or impute such values first; okl.stream("),
         ("1,2,1\n1,3,\n", NO_LABEL),
         ("1,2,yes\n1,3,\n2,3,no\n", NO_LABEL),

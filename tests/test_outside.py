@@ -333,6 +333,23 @@ def test_a_class_of_a_user_cannot_change_the_data():
     assert_array_equal(run.losses, (run.predictions - Y) ** 2)
 
 
+class Mine(okl.SelfTuning):
+    """Plays as its base does."""
+
+    def _play(self, X, y, trace):
+        super()._play(X, y, trace)
+
+
+@pytest.mark.parametrize("labels", [Y, np.stack([Y, -Y], axis=1)])
+def test_a_class_around_one_of_the_package_plays_as_that_does(labels):
+    mine, ours = Mine(5), okl.SelfTuning(5)
+    if labels.ndim == 2:
+        mine, ours = okl.MultiOutput(mine), okl.MultiOutput(ours)
+    for how in ({"delay": 3}, {}):
+        runs = [okl.run(one, X, labels, **how) for one in (mine, ours)]
+        assert_array_equal(runs[0].predictions, runs[1].predictions)
+
+
 class Wrong(FourierSGD):
     """Does one thing wrong."""
 
@@ -354,6 +371,7 @@ def test_a_class_of_a_user_that_breaks_the_protocol_is_told_so():
         Wrong(okl.FourierFeatures(10), fault=fault) for fault in ("counts", "leaves out", "none")
     )
     refused("_play counted 63 of 64 rounds: it must add len", okl.run, counts, X, Y)
+    refused("_play counted 63 of 64 rounds", counts.predict, X)  # until reset
     troubled("_play has no forecast for round 64", okl.run, leaves_out, X, Y)
     wrong.partial_fit(X, Y)
     refused(r"_forecast returns shape \(1,\) for 200 rows", wrong.predict, X)

@@ -23,6 +23,7 @@ PLAYERS = {cls.__name__: (lambda cls=cls: make(cls)) for cls in LEARNERS} | {
         [okl.KRLS(KERNEL, threshold=1e-3), okl.Standardized(okl.NystromAWV(KERNEL, mu=0.01))]
         + [okl.GrowingPKAWV(okl.TaylorFeatures(1), first=20), okl.SketchedKONS(KERNEL)]
     ),
+    "Intervals": lambda: okl.Intervals(okl.SelfTuning(5)),
     "OnlineToBatch": lambda: okl.OnlineToBatch(okl.KRLS(okl.Gaussian(0.2)), draws=3),
 }
 every_player = pytest.mark.parametrize("name", PLAYERS)
@@ -87,6 +88,7 @@ def test_all_calls_at_once_are_those_of_some_order(name, tmp_path):
                 one.partial_fit(X[mine][each:], y[mine][each:])
             seen.append(("forecasts", one.predict(X[:5]).tobytes()))
             one.predict_one(x)
+            getattr(one, "importance", None)  # which forecasts, where it is there
             if t % 10 == i % 3:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")

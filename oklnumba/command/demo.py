@@ -36,9 +36,10 @@ def demo(args: argparse.Namespace) -> None:
 
 
 def name_python() -> str:
-    """Return how a shell here calls the Python that runs, which no activated environment may be."""
+    """Return how a shell here calls this Python, whose environment may not be activated."""
     python, here = Path(sys.executable), Path.cwd()
-    return shlex.quote((python.relative_to(here) if here in python.parents else python).as_posix())
+    short = here in python.parents and here != python.parent  # a bare name would be another one
+    return shlex.quote((python.relative_to(here) if short else python).as_posix())
 
 
 def describe(run: okl.Run, commonest: float, leader: object) -> str:

@@ -25,7 +25,7 @@ ENCODE = (
     "(--drop A,B --encode A,B) or skrub.tabular_pipeline(model); kernels of texts: okl.Precomputed"
 )
 FILL = (  # nullable integers and bools take no median
-    "; of a pandas frame each column by column = column.astype(float){} and "
+    "; in pandas: column = column.astype(float){} and "
     "column.fillna(column.median()); or leave such columns out, by okl.stream(data, label=..., "
     "drop=[...]) (--drop A,B)"
 )
@@ -453,7 +453,7 @@ def find_times(values: Any) -> str | None:
 def is_frame(values: Any) -> bool:
     """Say whether a value is a table with named columns: of pandas, polars, Arrow and the like.
 
-    Its type is asked: columns are attributes of a frame of pandas, and may have any name.
+    Only its type is looked at: columns are attributes of a frame of pandas, and may have any name.
     """
     return hasattr(type(values), "columns")
 

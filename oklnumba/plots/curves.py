@@ -201,7 +201,7 @@ def importance(
     ['income', 'age']
     """
     if hasattr(values, "named_steps"):  # a pipeline, whose last step takes other columns than it
-        if names is None and len(values) > 1:
+        if names is None and hasattr(values[:-1], "get_feature_names_out"):
             names = values[:-1].get_feature_names_out()
         return importance(values[-1], names, axes, most)
     if names is None:

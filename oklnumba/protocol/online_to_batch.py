@@ -166,6 +166,9 @@ class OnlineToBatch(RowWrapper):
         parts = name_members((f"the function of round {r}", f._diagnose()) for r, f in functions)
         return parts + self._inner._diagnose()
 
+    def _end_fit(self) -> None:
+        self._inner._end_fit()  # functions stay as they were drawn
+
     def _nested(self) -> dict[str, Stateful]:
         return super()._nested() | {f"function{r}": f for r, f in self._functions.items()}
 

@@ -127,8 +127,8 @@ class Run:
 
     Remarks
     -------
-    A run holds the arrays X and y it was given, not copies: ``regret`` needs them unchanged, and
-    raises ValueError if it sees that they are not.
+    A run holds the arrays X and y it was given, not copies: ``regret`` needs them unchanged. It
+    looks at 64 to 127 rows of X, as they were after the run, and raises ValueError if they differ.
     """
 
     plot: ClassVar["Callable[[Run], Figure]"]  # oklnumba/__init__.py, as plots stand above
@@ -136,8 +136,8 @@ class Run:
     def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
         self._arrays, self._meta, self._data = arrays, meta, data
         if data is not None:  # some 64 rows from all of X tell whether it was changed since
-            self._some = slice(None, None, max(1, data[0].shape[0] // 64))
-            self._some_rows = data[0][self._some].copy()
+            self._checked = slice(None, None, max(1, data[0].shape[0] // 64))
+            self._checked_rows = data[0][self._checked].copy()
         self.predictions, self.losses = arrays["predictions"], arrays["losses"]
         self.sizes = arrays["sizes"]
         self.mistakes: Numbers = arrays.get("mistakes")
@@ -353,7 +353,8 @@ class Run:
                 "this run does not hold its data; pass what was played, data=okl.stream(...) or "
                 "data=(X, y)"
             )
-        if not np.array_equal(make_dense(self._data[0][self._some]), make_dense(self._some_rows)):
+        now = make_dense(self._data[0][self._checked])
+        if not np.array_equal(now, make_dense(self._checked_rows)):
             raise ValueError("X has changed since this run; pass what was played, data=(X, y)")
         return self._data
 

@@ -60,8 +60,10 @@ class Several(RowWrapper):
         return sum(one.size for one in self._learners)
 
     @property
+    @locked
     def importance(self) -> np.ndarray:
         """Mean ``importance`` of the ``SelfTuning`` of each output, (d,)."""
+        self._refuse_fault()
         learners: Any = self._learners or (self._hyper.learner,)
         return np.mean([one.importance for one in learners], axis=0)
 
@@ -369,11 +371,12 @@ class MultiOutput(Several):
     (array([[0.49, 0.31]]), (500, 2), 1)
     """
 
-    _label_names = None  # type: Any  # of the columns of the first labels, if they had names
+    _label_names = None  # type: Any  # columns of the first labels, if named; forecasts are not
 
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels, (n, K)."""
         names = list(map(str, inputs.column_names(y))) if inputs.is_frame(y) else []
+        names = [] if names == [str(k) for k in range(len(names))] else names  # the default ones
         if self._width is None:
             self._label_names = names
         elif names and self._label_names and names != self._label_names:

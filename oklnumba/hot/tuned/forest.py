@@ -66,7 +66,7 @@ class Trees(NamedTuple):
 class Splits(NamedTuple):
     """Splits of one node, by each of i inputs, (i,) each."""
 
-    drawn: Integers  # random numbers; 0 where all rows are equal, of which nothing else counts
+    drawn: Integers  # random numbers; 0 if the input is equal in all rows: other entries are old
     low: Array
     high: Array
     thresholds: Array
@@ -149,7 +149,7 @@ def add_row(is_below, weight, label, weights, labels):
 
 @hot_apart
 def sum_below(X, rows, thresholds, heavy, labels, below, total):
-    """Write weights and labels of the rows, fours, that are not beyond each input's threshold."""
+    """Write the sums, over rows not beyond each input's threshold, of weights and labels."""
     for j in range(X.shape[1]):
         below[j] = total[j] = 0.0
     for i in range(0, rows.shape[0], FOUR):
@@ -200,13 +200,13 @@ def find_split(node, growth):
     """Write the input and the threshold of a node's best split; return its gain, 0 if none."""
     if not gather_labels(node, growth):
         return 0.0
-    splits, split, best = growth.splits, growth.tree.nodes[node], 0.0
+    splits, split, least, best = growth.splits, growth.tree.nodes[node], growth.least, 0.0
     rows = growth.rows[growth.starts[node] : growth.stops[node]]
     find_ranges(growth.X, rows, splits.low, splits.high)
     draw_thresholds(splits, growth.progress)
     measure_gains(node, growth)
     for j in range(splits.drawn.shape[0]):
-        drawn, gain, least = splits.drawn[j], splits.gains[j], growth.least
+        drawn, gain = splits.drawn[j], splits.gains[j]
         if drawn == 0 or smaller(splits.below[j], splits.above[j]) * SAME_GAIN < least:
             continue
         if growth.only_two:

@@ -74,8 +74,10 @@ class Wrapper(Learner[StateT, None]):
         return self._inner.size if self._width is not None else 0
 
     @property
+    @locked
     def importance(self) -> np.ndarray:
         """``importance`` of the ``SelfTuning`` within, (d,), of the columns of X."""
+        self._refuse_fault()
         within: Any = self._inner
         return within.importance[-(self._width or 0) :]  # of Lags, before them stand last labels
 

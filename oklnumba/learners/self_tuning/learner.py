@@ -151,20 +151,23 @@ class SelfTuning(Learner):
     def importance(self) -> np.ndarray:
         """How much forecasts depend on each input, (d,), of sum 1: by permutation.
 
-        The mean squared change of the forecast where that input is another row's, over at most 256
-        rows, evenly spread over the last 32,768 rounds; in units of each output's variance, added
-        up over outputs. It makes 256 d forecasts, or at least 16 d where d is over 64.
+        The mean squared change of the forecast when that input is replaced by its value in another
+        row, over 256 rows, evenly spread over at most the last 32,768 rounds; with more than 64
+        inputs over fewer rows, but at least 16. A forecast is made for each row and input. Changes
+        of several outputs count in units of the deviations of their forecasts, and add up.
         """
         self._ensemble_now()
         X = self._restarts.sample()
         order = np.random.default_rng(self._hyper.seed).permutation(len(X))
         forecasts, changes = self._forecast(X), np.empty(X.shape[1])
-        variances = forecasts.var(axis=0)
+        deviations, sizes = forecasts.std(axis=0), np.abs(forecasts).max(axis=0)
+        differ = deviations > settings.LEAST_SPREAD * sizes
+        units = np.where(differ, deviations, np.inf)  # else rounding is all that changes
         for j in range(len(changes)):
             changed = X.copy()
             changed[:, j] = X[order, j]
-            squares = np.square(self._forecast(changed) - forecasts).mean(axis=0)
-            changes[j] = (squares / np.where(variances > 0.0, variances, 1.0)).sum()
+            moves = (self._forecast(changed) - forecasts) / units
+            changes[j] = np.square(moves).mean(axis=0).sum()
         total = changes.sum()
         return changes / total if total > 0.0 else np.full(len(changes), 1.0 / len(changes))
 

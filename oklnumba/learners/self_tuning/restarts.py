@@ -64,7 +64,7 @@ class Timetable(Generic[T]):
 
 
 class RestartsState(NamedTuple):
-    """The past, as in Past; after its end a few inputs of the last rounds alone."""
+    """The past, as in Past; after its end few inputs, of the last rounds, and zeros."""
 
     counts: Annotated[Integers, "counts"]
     inputs: Annotated[Array, PAST, "d", SPARSE]
@@ -115,10 +115,7 @@ class Restarts(Stateful[RestartsState, None]):
     ) -> None:  # fmt: skip
         """Append the rounds after so many that were played to the past; keep few after its end."""
         if played >= self.end:
-            kept = rounds.X[rounds.learned][-played % self._apart :: self._apart]
-            if len(kept):
-                places = np.arange(len(kept)) - -played // self._apart
-                self._state.inputs[places % self._counts[PAST]] = kept
+            self._keep_few(rounds.X[rounds.learned], played)
             return
         new = rounds.X, rounds.Y, rounds.cut, known_counts, recorded, residuals
         total = played + len(known_counts[rounds.learned])
@@ -127,13 +124,28 @@ class Restarts(Stateful[RestartsState, None]):
             array[played:total] = values[rounds.learned]
         self._counts[PAST] = total
 
+    def _keep_few(self, X: np.ndarray, played: int) -> None:
+        """Keep some inputs of the rounds after so many, in place of the oldest ones kept."""
+        if self._counts[PAST] > settings.KEPT_ROWS:  # it is the whole past still
+            marks = self._find_marks(played - self.end, played)
+            few = self._state.inputs[marks * self._apart]
+            self._free(PAST)
+            self._reserve({PAST: len(few)})
+            self._state.inputs[marks % len(few)], self._counts[PAST] = few, len(few)
+        marks = self._find_marks(played, played + len(X))
+        self._state.inputs[marks % self._counts[PAST]] = X[marks * self._apart - played]
+
+    def _find_marks(self, start: int, stop: int) -> np.ndarray:
+        """Return which of the rounds in a range are kept, in units of ``_apart``."""
+        return np.arange(-(-start // self._apart), -(-stop // self._apart))
+
     def past(self, n: int, of_residuals: bool = False) -> Past:
         """Return the first n rounds (views), with residuals in place of labels if these count."""
         past = Past(*[array[:n] for array in self._state[1:-1]])
         return past._replace(Y=self._state.residuals[:n]) if of_residuals else past
 
     def sample(self) -> np.ndarray:
-        """Return some inputs, (n, d), evenly spread over the past, or over as many last rounds."""
+        """Return inputs, (n, d), evenly spread over the past, or over the last ``end`` rounds."""
         X = self._state.inputs[: self._counts[PAST]]
         most = max(settings.SAMPLED_NUMBERS // X.shape[1], settings.FEWEST_SAMPLED)
         return X[spread_rows(len(X), min(most, settings.KEPT_ROWS))]
@@ -146,11 +158,6 @@ class Restarts(Stateful[RestartsState, None]):
                 ensemble = self._make_next(ensemble, work, played)
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
-        if played == self.end:
-            kept = self._state.inputs[: played : self._apart].copy()
-            self._free(PAST)
-            self._reserve({PAST: len(kept)})
-            self._state.inputs[: len(kept)], self._counts[PAST] = kept, len(kept)
         return ensemble
 
     def pays(self, played: int) -> bool:

@@ -132,8 +132,8 @@ BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a t
 # Of rows of so many that a single round reads together: they share no set of the first cache.
 ROW_ROOM = BLOCK_ROWS + 8
 
-# Inputs that are kept after the last restart; importance reads fewer, but not the fewest, if these
-# have more numbers.
+# Rows of inputs that are kept after the last restart. Importance reads fewer, but at least
+# FEWEST_SAMPLED, where they hold more than SAMPLED_NUMBERS.
 KEPT_ROWS, FEWEST_SAMPLED, SAMPLED_NUMBERS = 256, 16, 2**14
 
 # ---- labels ----
