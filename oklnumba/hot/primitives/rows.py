@@ -108,13 +108,18 @@ def accumulate_rows(kind, X, first, stop, atoms, start, m, out, at):
 
 
 @hot
-def distance_block(norm, X, atoms, out):
-    """Write |x_i - atom_j|_1 if ``norm`` is 1, else |x_i - atom_j|^2. X : (n, d); out : (n, m)."""
-    for i in range(X.shape[0]):
+def pair_distances(norm, X, atoms, out):
+    """Write |x_i - x_j|_1 if ``norm`` is 1, else |x_i - x_j|^2, of all pairs i <= j, by rows.
+
+    X : (n, d); atoms : (d, n), X'; out : (n (n + 1) / 2,).
+    """
+    n, at = X.shape[0], 0
+    for i in range(n):
         if norm == 1:  # a constant kind each: one that is none would change the order of the sums
-            accumulate(ABSOLUTE, X[i], 0, X.shape[1], atoms, 0, out.shape[1], out[i])
+            accumulate(ABSOLUTE, X[i], 0, X.shape[1], atoms, i, n, out[at:])
         else:
-            accumulate(SQUARE, X[i], 0, X.shape[1], atoms, 0, out.shape[1], out[i])
+            accumulate(SQUARE, X[i], 0, X.shape[1], atoms, i, n, out[at:])
+        at += n - i - 1
 
 
 @hot
