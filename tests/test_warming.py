@@ -12,7 +12,7 @@ import pytest
 import oklnumba as okl
 from oklnumba.command import first_use
 from oklnumba.command.parser import main
-from oklnumba.hot.primitives import jit
+from oklnumba.hot.primitives import cache, jit
 from oklnumba.hot.primitives.cache import BUNDLE
 from oklnumba.protocol import warming
 from tests.battery import CLASSES
@@ -181,8 +181,14 @@ def test_another_process_compiles_all_of_self_tuning_but_three_loops(tmp_path):
 
 
 @compiled
+@pytest.mark.skipif(jit.PLAIN, reason="by numba")
 def test_where_the_package_brings_machine_code_no_process_helps(monkeypatch, tmp_path):
-    monkeypatch.setattr("oklnumba.hot.primitives.cache.BUNDLE", tmp_path)
+    loop, nothing = first_use.layer_rounds, SimpleNamespace(_load_index=dict)
+    monkeypatch.setattr(loop._cache, "_cache_file", nothing)  # no code in the cache
+    monkeypatch.setattr(cache, "BUNDLE", tmp_path)
+    monkeypatch.setattr(cache, "_able", lambda _: ["."])
+    assert first_use.needs_help(okl.SelfTuning()) == (first_use.count_cores() > 1)
+    (tmp_path / f"{cache._bundle_name(loop.py_func)}0").touch()
     assert not first_use.needs_help(okl.SelfTuning())
 
 
