@@ -12,6 +12,7 @@ from river.preprocessing import StandardScaler
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 import oklnumba as okl
+from tests.battery import CLASSES
 from tests.checks import one_by_one, refused, troubled
 
 RNG = np.random.default_rng(0)
@@ -348,6 +349,13 @@ def test_a_class_around_one_of_the_package_plays_as_that_does(labels):
     for how in ({"delay": 3}, {}):
         runs = [okl.run(one, X, labels, **how) for one in (mine, ours)]
         assert_array_equal(runs[0].predictions, runs[1].predictions)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_every_class_can_be_derived_from(cls):
+    mine = type("Mine", (cls,), {"__module__": "mine"})
+    for name in ("_play", "_forecast"):
+        assert getattr(mine, name) is getattr(cls, name)
 
 
 class Wrong(FourierSGD):

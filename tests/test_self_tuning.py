@@ -373,6 +373,9 @@ def test_importance_goes_on_with_the_inputs_of_the_last_rounds(end, monkeypatch,
             cut.learn_one(x, label)
     every = end // 64
     expected = {row.tobytes() for row in labelled[::every][-64:]}
+    ended = okl.SelfTuning(BUDGET).partial_fit(labelled[:end], y[y == y][:end])
+    assert_array_equal(ended._restarts._state.inputs[:64], labelled[:end:every])
+    assert len(ended._restarts._state.inputs) < end  # the others go with the last restart
     for one in (whole, cut):
         assert {row.tobytes() for row in one._restarts.sample()} == expected
         assert_array_equal(one.importance, whole.importance)

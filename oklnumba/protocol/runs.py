@@ -135,9 +135,8 @@ class Run:
 
     def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
         self._arrays, self._meta, self._data = arrays, meta, data
-        if data is not None:  # some 64 rows from all of X tell whether it was changed since
-            self._checked = slice(None, None, max(1, data[0].shape[0] // 64))
-            self._checked_rows = data[0][self._checked].copy()
+        if data is not None:
+            self._some_rows = _take_some(data[0]).copy()
         self.predictions, self.losses = arrays["predictions"], arrays["losses"]
         self.sizes = arrays["sizes"]
         self.mistakes: Numbers = arrays.get("mistakes")
@@ -353,8 +352,8 @@ class Run:
                 "this run does not hold its data; pass what was played, data=okl.stream(...) or "
                 "data=(X, y)"
             )
-        now = make_dense(self._data[0][self._checked])
-        if not np.array_equal(now, make_dense(self._checked_rows)):
+        now, then = make_dense(_take_some(self._data[0])), make_dense(self._some_rows)
+        if not np.array_equal(now, then):
             raise ValueError("X has changed since this run; pass what was played, data=(X, y)")
         return self._data
 
@@ -451,6 +450,11 @@ class Run:
 
     def _repr_html_(self) -> str:
         return table("run", {"learner": self.learner} | self._describe())
+
+
+def _take_some(X: Any) -> Any:
+    """Return some 64 rows from all of X, which tell whether it was changed."""
+    return X[:: max(1, X.shape[0] // 64)]
 
 
 def read_labelled(source: Any, rounds: int) -> Iterator[tuple[Any, Any]]:

@@ -250,7 +250,7 @@ def _say_that_it_is_damaged(folder) -> None:
 def has_code(loop) -> bool:
     """Return whether the package or the folder has machine code of a loop, as it is now."""
     levels, name = _able(loop.targetctx), _bundle_name(loop.py_func)
-    bundled = any(list((BUNDLE / level).glob(f"{name}*")) for level in levels)
+    bundled = any(file for level in levels for file in (BUNDLE / level).glob(f"{name}*"))
     return bundled or bool(loop._cache._cache_file._load_index())
 
 

@@ -159,8 +159,7 @@ class Engine(Stateful[StateT, WorkT], Params):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if not cls.__module__.startswith("oklnumba."):
-            guard_methods(cls)
+        guard_methods(cls)
 
     # ---- what a learner writes ----
 

@@ -1,21 +1,22 @@
 """What ``_play`` and ``_forecast`` of a user's class are given, and what they must return."""
 
 import functools
+from inspect import isfunction
 from typing import Any
 
 import numpy as np
 
 
 def guard_methods(cls: type) -> None:
-    """Guard ``_play`` and ``_forecast`` of a class outside the package, if they are not of it.
+    """Guard ``_play`` and ``_forecast`` of a class, if they were written outside the package.
 
     They get copies of blocks, since X and y may be arrays of the user or be played by others too.
     A single round has buffers of its own, and is not checked, for speed.
     """
     for name, guard in (("_play", _guard_play), ("_forecast", _guard_forecast)):
         method = getattr(cls, name)
-        is_ours = method.__module__.startswith("oklnumba.")
-        if not is_ours and not hasattr(method, "__wrapped__"):  # nor guarded in a base class
+        of_user = isfunction(method) and not method.__module__.startswith("oklnumba.")
+        if of_user and not hasattr(method, "__wrapped__"):  # nor guarded in a base class
             setattr(cls, name, guard(method))
 
 

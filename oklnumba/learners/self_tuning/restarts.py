@@ -158,6 +158,8 @@ class Restarts(Stateful[RestartsState, None]):
                 ensemble = self._make_next(ensemble, work, played)
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
+        if played == self.end:
+            self._keep_few(self._state.inputs[:0], played)
         return ensemble
 
     def pays(self, played: int) -> bool:
