@@ -136,7 +136,8 @@ class Run:
     def __init__(self, arrays: dict[str, np.ndarray], meta: dict[str, Any], data: Any = None):
         self._arrays, self._meta, self._data = arrays, meta, data
         if data is not None:
-            self._some_rows = _take_some(data[0]).copy()
+            self._some = slice(None, None, max(1, data[0].shape[0] // 64))  # of all of X
+            self._some_rows = data[0][self._some].copy()  # they tell whether it was changed since
         self.predictions, self.losses = arrays["predictions"], arrays["losses"]
         self.sizes = arrays["sizes"]
         self.mistakes: Numbers = arrays.get("mistakes")
@@ -352,7 +353,7 @@ class Run:
                 "this run does not hold its data; pass what was played, data=okl.stream(...) or "
                 "data=(X, y)"
             )
-        now, then = make_dense(_take_some(self._data[0])), make_dense(self._some_rows)
+        now, then = make_dense(self._data[0][self._some]), make_dense(self._some_rows)
         if not np.array_equal(now, then):
             raise ValueError("X has changed since this run; pass what was played, data=(X, y)")
         return self._data
@@ -450,11 +451,6 @@ class Run:
 
     def _repr_html_(self) -> str:
         return table("run", {"learner": self.learner} | self._describe())
-
-
-def _take_some(X: Any) -> Any:
-    """Return some 64 rows from all of X, which tell whether it was changed."""
-    return X[:: max(1, X.shape[0] // 64)]
 
 
 def read_labelled(source: Any, rounds: int) -> Iterator[tuple[Any, Any]]:
