@@ -317,5 +317,21 @@ def test_labels_in_another_order_of_columns_are_refused(tmp_path):
     for one in (learner, copy.deepcopy(learner), okl.load(tmp_path / "learner.npz")):
         swapped = labels[["down", "up"]]
         refused(r"y has columns \['down', 'up'\], but", one.partial_fit, QUARTERS, swapped)
+        refused(r"y has columns \['down', 'up'\], but", one.learn_one, QUARTERS[0], swapped.iloc[0])
         one.partial_fit(QUARTERS, labels).partial_fit(QUARTERS, labels.to_numpy())
+        one.learn_one(QUARTERS[0], labels.iloc[0]).learn_one(QUARTERS[0], [0.0, 0.0])
     assert learner.reset().partial_fit(QUARTERS, swapped).rounds == N
+
+
+def test_outputs_have_the_names_of_label_columns_where_labels_are_missing_too(tmp_path):
+    labels = pd.DataFrame({"up": QUARTERS[:, 0], "down": -QUARTERS[:, 0]})
+    labels.iloc[:70] = np.nan  # more than the first block
+    learner = okl.MultiOutput(okl.LinearRidge())
+    run = okl.run(learner, QUARTERS, labels, labels="optional")
+    run.save(tmp_path / "run.npz")
+    assert list(okl.Run.load(tmp_path / "run.npz").to_frame())[1:3] == [
+        "prediction_up",
+        "prediction_down",
+    ]
+    swapped = labels[["down", "up"]]
+    refused("y has columns", okl.run, learner, QUARTERS, swapped, labels="optional")

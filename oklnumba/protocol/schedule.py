@@ -43,16 +43,17 @@ class Schedule:
                 "Lags counts labels, not rows: after rows without one its season comes late. Fill "
                 "such labels by those of a season before, y.fillna(y.shift(season)) in pandas"
             )
-        if not there.any():
-            return np.full(values.shape, np.nan)
-        filled = values.copy()
-        filled[~there] = values[there][0]
-        try:
-            labels = self.learner._as_labels(filled, n, signs).astype(np.float64)
-        except ValueError as error:  # row 0 may have got the first label there is
-            said = str(error).replace(" row 0", f" row {there.argmax()}")
-            raise ValueError(said) from error
-        labels[~there] = np.nan
+        labels = np.full(values.shape, np.nan)
+        if there.any():
+            filled = values.copy()
+            filled[~there] = values[there][0]
+            try:
+                learned = self.learner._as_labels(filled, n, signs)
+            except ValueError as error:  # row 0 may have got the first label there is
+                said = str(error).replace(" row 0", f" row {there.argmax()}")
+                raise ValueError(said) from error
+            labels[there] = learned[there]
+        self.learner._take_label_names(y)
         return labels
 
     def play(self, X: Any, y: np.ndarray, before: int, coming: int) -> list[Trace]:

@@ -39,6 +39,7 @@ class Several(RowWrapper):
 
     _learners = NO_LEARNERS  # before any data
     _outputs = 0  # K; 0 before the first labels
+    _kind = "output"
 
     learner: Learner = required(check_member)
 
@@ -137,10 +138,9 @@ class Several(RowWrapper):
     def _matrices(self) -> list[Part]:
         if self._together:
             return self._learners[0]._diagnose()
-        classes = self._output_names
-        what, names = ("class", classes) if classes else ("output", range(len(self._learners)))
+        names = self._output_names or range(len(self._learners))
         members = zip(names, self._learners, strict=True)
-        return name_members((f"{what} {name}", one._diagnose()) for name, one in members)
+        return name_members((f"{self._kind} {name}", one._diagnose()) for name, one in members)
 
     def _watch(self) -> dict[str, Any]:
         watched = [one._watch() for one in self._learners]
@@ -234,6 +234,7 @@ class OneVsRest(Several):
     """
 
     _half_width = None  # of a scorer, which are not of the classes
+    _kind = "class"
 
     classes: Sequence[Hashable] = required(lambda name, value: checks.require_classes(value))
 
@@ -371,16 +372,8 @@ class MultiOutput(Several):
     (array([[0.49, 0.31]]), (500, 2), 1)
     """
 
-    _label_names = None  # type: Any  # columns of the first labels, if named; forecasts are not
-
     def _as_labels(self, y: Any, n: int, signs: bool = False) -> np.ndarray:
         """Return checked labels, (n, K)."""
-        names = list(map(str, inputs.column_names(y))) if inputs.is_frame(y) else []
-        names = [] if names == [str(k) for k in range(len(names))] else names  # the default ones
-        if self._width is None:
-            self._label_names = names
-        elif names and self._label_names and names != self._label_names:
-            raise ValueError(f"y has columns {names}, but the first labels had {self._label_names}")
         Y = inputs.as_inputs(y, self._outputs or None, "y")
         if len(Y) != n:
             raise ValueError(f"y must have {n} rows, one per row of X, but has {len(Y)}")
@@ -392,17 +385,29 @@ class MultiOutput(Several):
         for one in self._learners:
             if len(Y) and one._outputs > 1:
                 one._check_labels(Y)
+        self._take_label_names(y)
         return np.require(Y, requirements=["C", "W"])
+
+    def _take_label_names(self, y: Any) -> None:
+        one = y[0] if isinstance(y, list) and len(y) == 1 else y  # of a single round
+        names = list(map(str, inputs.column_names(one)))
+        if names == [str(k) for k in range(len(names))]:  # none, or the default ones
+            return
+        if self._width is None:
+            self._output_names = names
+        elif self._output_names and names != self._output_names:
+            before = self._output_names
+            raise ValueError(f"y has columns {names}, but the first labels had {before}")
 
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return labels[:, k].copy()
 
     def _export(self) -> dict[str, Any]:
-        return super()._export() | {"label_names": self._label_names}
+        return super()._export() | {"label_names": self._output_names}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._label_names = state["label_names"]
+        self._output_names = state["label_names"]
 
     @property
     def _half_width(self) -> np.ndarray | None:

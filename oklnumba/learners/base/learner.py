@@ -273,6 +273,9 @@ class Learner(Engine[StateT, WorkT]):
         self._check_labels(y)
         return y
 
+    def _take_label_names(self, y: Any) -> None:
+        """Refuse labels in columns of other names than the first: only ``MultiOutput`` has them."""
+
     def _warn_of_rows(self, X: np.ndarray, y: np.ndarray) -> None:
         """Warn, before the first rounds, of inputs and labels that do not suit."""
         first = not self._played and self._first_labels is inputs.NO_LABELS_YET
