@@ -286,6 +286,19 @@ def test_an_index_that_goes_back_in_time_is_warned_of(play, zone):
             play(make(), *turned)
 
 
+@pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
+@pytest.mark.parametrize("outer", [okl.Lags, partial(okl.Horizon, steps=2)])
+def test_times_that_an_index_leaves_out_are_warned_of_where_rows_are_counted(play, outer):
+    y, learner = pd.Series(QUARTERS[:, 0]), okl.LinearRidge()
+    for freq, zone in (("h", "Europe/Berlin"), ("D", "Europe/Berlin"), ("MS", None), ("B", None)):
+        times = pd.date_range("2026-02-02", periods=N, freq=freq, tz=zone)
+        with warnings.catch_warnings(action="error"):
+            play(outer(learner), QUARTERS, y.set_axis(times))
+            play(learner.reset(), QUARTERS[5:], y.set_axis(times).drop(times[70:75]))
+        with pytest.warns(UserWarning, match="row 70 comes .* counts rows.*asfreq.*reset_index"):
+            play(outer(learner), QUARTERS[5:], y.set_axis(times).drop(times[70:75]))
+
+
 def test_an_estimator_that_shuffles_rows_takes_times_in_any_order():
     times = pd.date_range("2026-03-29", periods=N)[::-1]
     X, y = pd.DataFrame(QUARTERS, index=times), pd.Series(SIGNS, index=times)

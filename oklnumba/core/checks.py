@@ -53,8 +53,11 @@ def warn_of_order(X: Any, y: Any) -> None:
         )
 
 
-def warn_of_time(*tables: Any) -> None:
-    """Warn if times that are pandas' index go back: rows are played in their order."""
+def warn_of_time(*tables: Any, counted_by: str | None = None) -> None:
+    """Warn if times that are pandas' index go back: rows are played in their order.
+
+    counted_by : the class, if any, that takes rows for steps in time: warn of times left out.
+    """
     for table in tables:
         times: Any = getattr(table, "index", None)
         if getattr(getattr(times, "dtype", None), "kind", "") != "M":
@@ -67,6 +70,21 @@ def warn_of_time(*tables: Any) -> None:
                 "the order is meant"
             )
             return
+        steps = np.diff(times.asi8)
+        if counted_by and (steps > 0).any():
+            late, days = steps > 1.5 * np.median(steps[steps > 0]), times.tz_localize(None)
+            days = days.to_numpy().astype("M8[D]")
+            if np.is_busday(days).all():
+                late &= np.busday_count(days[:-1], days[1:]) != 1  # of nights and weekends
+            if late.any():
+                row = int(late.argmax()) + 1
+                warn(
+                    f"the index leaves times out: row {row} comes {times[row] - times[row - 1]} "
+                    f"after the one before, and {counted_by} counts rows, not hours; add such rows "
+                    "without a label, frame.asfreq('h') in pandas, and play them by okl.run(..., "
+                    "labels='optional'), or reset_index(drop=True) if rows are to be counted"
+                )
+                return
 
 
 def warn_of_block(y: np.ndarray, before: int = 0) -> bool:

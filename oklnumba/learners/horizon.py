@@ -96,7 +96,7 @@ class Horizon(Wrapper[HorizonState]):
     def _traits(self) -> Traits:
         return super()._traits._replace(
             certificate_rows=0, outputs_at_once=False, needs_last_label=REFUSAL, plays_gaps=True,
-            is_member=False,
+            counts_rows="Horizon", is_member=False,
         )  # fmt: skip
 
     def _check_params(self) -> None:

@@ -86,7 +86,10 @@ class Lags(Wrapper[LagsState]):
     @property
     def _traits(self) -> Traits:
         return super()._traits._replace(
-            outputs_at_once=False, needs_last_label=REFUSAL, season=self._hyper.season
+            outputs_at_once=False,
+            needs_last_label=REFUSAL,
+            counts_rows="Lags",
+            season=self._hyper.season,
         )
 
     def _check_params(self) -> None:

@@ -98,7 +98,7 @@ def _pieces(
             labels = as_labels(given, part.shape[0], signs)
             if any(hasattr(one, "iloc") for one in chunk):  # of pandas
                 checks.warn_of_order(*chunk)
-                checks.warn_of_time(*chunk)
+                checks.warn_of_time(*chunk, counted_by=learner._traits.counts_rows)
         except ValueError as error:
             if not chunked:
                 raise

@@ -133,7 +133,7 @@ class Learner(Engine[StateT, WorkT]):
         """
         with self._lock, np.errstate(under="ignore"):
             warn_of_order(X, y)
-            warn_of_time(X, y)
+            warn_of_time(X, y, counted_by=self._traits.counts_rows)
             schema = self._schema_for(X)
             X = inputs.as_rows(X, self._width, schema=schema, fill=False)
             self._check_points(X)

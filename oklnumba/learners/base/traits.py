@@ -25,6 +25,7 @@ class Traits(NamedTuple):
     needs_last_label: Refusal | None = None  # who refuses late labels
     needs_each_label: str | None = None  # the class that refuses missing labels, and late ones
     plays_gaps: bool = False  # whether a row without a label, NaN, is a round too
+    counts_rows: str | None = None  # the class that takes labels of some rows before as inputs
     season: int | None = None  # how many labels ago a season was, where it is an input
     signs: bool = False  # whether labels are -1 and +1 though the loss is not of classes
     is_member: bool = True  # whether it can play within another learner
