@@ -202,7 +202,9 @@ GAP = np.where(np.arange(N) == 7, np.nan, 1.0)
 TEXT_IN = "column 'colour' of X holds text, 'red' in row 0; drop or encode"
 ALL_AT_ONCE = (
     "column 'colour' of X holds text, 'red' in row 0; drop or encode such columns, by okl.stream("
-    "data, label=..., drop=[...], encode=[...]) .* nor are there numbers in 'day'"
+    "data, label=..., drop=[...], encode=[...]) .* nor are there numbers in 'day'; for all of "
+    "this: dates=['day'], encode=['colour'], impute='median' (--dates day --encode colour "
+    "--impute median)"
 )
 MANY = {f"text {i}": TEXT for i in range(14)}
 SEVERAL = missing(with_column(TEXT, object)).assign(day=DAYS, late=GAP)

@@ -106,7 +106,10 @@ def test_labels_tell_the_task_and_two_of_any_kind_are_the_same_run(
 ):
     def played(labels):
         out = said(capsys, "run", table, "--label", *labels.split(), *INPUTS, *FAST)
-        return [line for line in out.splitlines() if not line.startswith(("labels", "time"))], out
+        rows = [line.split() for line in out.splitlines()]
+        rows = [row for row in rows if row[:1] not in (["labels"], ["time"])]
+        # Labels and forecasts are those of test_the_table_is_that_of_the_run.
+        return [row[:3] + row[5:] if row[2:3] and row[2].isdigit() else row for row in rows], out
 
     found, out = played(label)
     assert f"labels    {label.split()[0]}: {words}" in out and more in out
@@ -166,13 +169,14 @@ def test_classes_are_looked_for_in_the_first_rows(monkeypatch, capsys, tmp_path)
     )
 
 
-@pytest.mark.parametrize("label", ["signs", "number"])
+@pytest.mark.parametrize("label", ["signs", "text", "number"])
 def test_the_table_is_that_of_the_run(capsys, table, folder, label):
     out = said(capsys, "run", table, "--label", label, *INPUTS, *FAST)
     data = np.genfromtxt(table, delimiter=",", names=True, dtype=None, encoding="utf-8")
     X = np.column_stack([data[name] for name in INPUTS[1].split(",")])
-    run = okl.run(okl.LinearAWV(), X, data[label].astype(float))
-    measure = 100.0 * run.mistakes if label == "signs" else run.losses
+    y = np.where(data[label] == "yes", 1.0, -1.0) if label == "text" else data[label].astype(float)
+    run = okl.run(okl.LinearAWV(), X, y)
+    measure = run.losses if label == "number" else 100.0 * run.mistakes
     lines = out.split("forecast\n", 1)[1].split("\n\n", 1)[0].splitlines()
     rows = [line.split() for line in lines]
     assert [int(row[2]) for row in rows] == [64, 128, 256, 512, 1024]
@@ -181,14 +185,18 @@ def test_the_table_is_that_of_the_run(capsys, table, folder, label):
         t = int(t)
         assert float(so_far) == pytest.approx(measure[:t].mean(), rel=1e-4)
         assert float(since) == pytest.approx(measure[last:t].mean(), rel=1e-4)
-        assert float(y) == pytest.approx(data[label][t - 1], rel=1e-4)
-        assert float(forecast) == pytest.approx(run.predictions[t - 1], rel=1e-3, abs=1e-9)
+        if label == "text":
+            is_yes = run.predictions[t - 1] > 0.0
+            assert (y, forecast) == (data[label][t - 1], "yes" if is_yes else "no")
+        else:
+            assert float(y) == pytest.approx(data[label][t - 1], rel=1e-4)
+            assert float(forecast) == pytest.approx(run.predictions[t - 1], rel=1e-3, abs=1e-9)
         assert int(size) == 3
         last = t
     regret, bound = run.certificate.regret[-1], run.certificate.bound[-1]
     assert f"regret    {regret:.5g}, bound {bound:.5g}, squared loss" in out
     assert f"rounds    {N}\n" in out
-    if label == "signs":
+    if label != "number":
         wrong = int(run.mistakes.sum())
         assert f"mistakes  {100 * wrong / N:.4g} % ({wrong})\n" in out
     assert all(len(line) <= 100 and line.isascii() for line in out.splitlines()[4:])

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
     learner = wrap_for_classes(learner, table.classes)
     print(f"learner   {learner!r}", flush=True)
     learner._schema = table.schema  # pieces have no names
-    lines, pieces = Lines(table.classes is not None), source.read_rounds(table, args.rows)
+    lines, pieces = Lines(table.classes), source.read_rounds(table, args.rows)
     record = "none" if table.classes is None else "all"
     with closing(pieces), print_warnings():
         with compiling_beside(learner):
@@ -87,7 +87,7 @@ class Lines:
     label: Any = None  # the last one
     rounds, labelled, sum = 0, 0, 0.0  # of the last line
 
-    def __init__(self, classes: bool):
+    def __init__(self, classes: tuple | None):
         self.classes = classes
 
     def cut(self, pieces: source.Pairs) -> source.Pairs:
@@ -111,7 +111,9 @@ class Lines:
         total = float(100.0 * run.mistake_sums[-1] if self.classes else run.loss_sums[-1])
         labelled = int(run.labelled[-1])
         since = (total - self.sum) / (labelled - self.labelled or np.nan)
-        last = self.label, run.predictions[-1]  # of classes texts, integers or None
+        last = self.label, run.predictions[-1]  # of several classes texts, integers or None
+        if self.classes and len(self.classes) == 2 and self.classes != (-1, 1):
+            last = [self.classes[int(v > 0.0)] if v == v else None for v in last]
         label, forecast = (f"{v:.5g}" if isinstance(v, float) else f"{v!s:.12}" for v in last)
         print(
             f"{total / (labelled or np.nan):12.5g} {since:12.5g} {run.rounds:12d} {label:>12} "

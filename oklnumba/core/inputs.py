@@ -4,6 +4,7 @@ Frames of any library are told by their methods. Sparse rows become dense one bl
 """
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
@@ -505,9 +506,27 @@ def _columns_as_floats(
         except ValueError as error:
             odd[k] = str(error)
     if odd:
+        advice = _advise_options(odd, names, bool(np.isnan(out).any()))
         fault, more = odd.pop(min(odd)), cut(", ".join(repr(names[k]) for k in odd))
-        raise ValueError(fault + f"; nor are there numbers in {more}" * bool(more))
+        raise ValueError(fault + f"; nor are there numbers in {more}" * bool(more) + advice)
     return out
+
+
+def _advise_options(odd: dict[int, str], names: Sequence[Any], has_gaps: bool) -> str:
+    """Return the arguments for all faults of a table at once; "" where one message says it.
+
+    odd : what is wrong with columns.
+    """
+    dates = [names[k] for k, fault in odd.items() if fault.endswith(FOR_DATES)]
+    texts = [names[k] for k, fault in odd.items() if fault.endswith(ENCODE)]
+    if len(dates) + len(texts) + has_gaps < 2:
+        return ""
+    given = {"dates": dates, "encode": texts, "impute": has_gaps and "median"}
+    given = {name: value for name, value in given.items() if value}
+    python = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    options = {n: v if n == "impute" else ",".join(map(str, v)) for n, v in given.items()}
+    shell = " ".join(f"--{name} {shlex.quote(value)}" for name, value in options.items())
+    return f"; for all of this: {python} ({shell})"
 
 
 def column_as_floats(column: Any, where: str, is_label: bool = False, first: int = 0) -> np.ndarray:

@@ -37,6 +37,7 @@ from oklnumba.data.files import (
 
 MOST_ROWS = 2**16  # of a block if ``batch`` is None
 TYPED_ROWS = 2**19  # at least as many as in the first MB of a CSV, by which columns have types
+NARROW = 64  # columns of which TYPED_ROWS may be in memory
 NAMES, DROP = "a list of names", "drop (--drop, --id)"  # for messages
 TEXTS = "string", "large_string", "dictionary"  # how Arrow's types of texts begin
 
@@ -401,7 +402,13 @@ def _read(data: Any, name: str, schema: Schema) -> Pieces:
         inputs.column_as_floats(labels, f"the label {label!r} of {name}", is_label=True)
     if odd := [given[one] for one in schema.names if one not in numbers]:
         first = _read_first(data, name, odd, TYPED_ROWS)
-        inputs.as_floats(first, name)  # which says what they hold
+        try:
+            inputs.as_floats(first, name)  # which says what they hold
+        except ValueError:
+            if len(schema.names) <= NARROW:  # name gaps in the same message
+                every = [given[one] for one in schema.names]
+                inputs.as_floats(_read_first(data, name, every, TYPED_ROWS), name)
+            raise
     return _make_rows(data, name, given, schema)
 
 
