@@ -22,7 +22,8 @@ B_0 is switch_size or min(ceil(15 ln T), B - 1). With a horizon OMDR does not be
 instead of K_S^-1, and update |f'_t|^2 from round to round. In the code u_t is P_t or k(x_t, .), so
 g_t = y_t u_t. In order: pomdr_rate: lambda_t; pomdr_values: f'_{t-1} and p_t at x_t; ald_residual,
 ald_holds: near; step_along_projection, or ald_grow (R) and a new atom: the step; update_sums: Proj,
-delta; store_last; merge_half: line 22; switch_to_omdr: line 17.
+delta; store_last; merge_half: line 22, by kernel values of the rounds in which atoms joined;
+switch_to_omdr: line 17.
 """
 
 import math
@@ -32,7 +33,7 @@ import numpy as np
 
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual
 from oklnumba.hot.primitives.elementary import larger, smaller
-from oklnumba.hot.primitives.expansion import expansion_square, expansion_value, mean, project
+from oklnumba.hot.primitives.expansion import expansion_value, mean, project
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
@@ -81,8 +82,10 @@ class Work(NamedTuple):
     k: Array  # (cap,): k(x_t, S)
     q: Array  # (cap,): R^-T k, then beta
     k_last: Array  # (M,): k(x_t, last_x)
-    rows: Array  # (PASS_ROWS, cap): of next_kernel_row, and of merge_half
-    points: Array  # (PASS_ROWS, d): atoms in merge_half
+    rows: Array  # (PASS_ROWS, cap): of next_kernel_row, and of store_rows
+    points: Array  # (PASS_ROWS, d): atoms in store_rows
+    K: Array  # (cap, B / 2): k(x_j, x_i) of an atom j and an atom i <= j that is never removed
+    stored: Integers  # (1,): rows of K that are known; a new workspace knows none
 
 
 class Rules(NamedTuple):
@@ -116,7 +119,7 @@ def pomdr_values(kernel, X, t, start, known, state, work, recent):
     m, x = state.counts[ATOMS], X[t]
     known = next_kernel_row(kernel, X, t, start, state.atoms, m, known, work.rows)
     row = work.rows[(t - start) % rows_together(X)]
-    for j in range(m):  # a copy, for merge_half writes to ``rows``
+    for j in range(m):  # a copy, for store_rows writes to ``rows``
         work.k[j] = row[j]
     f_x = dot(work.k, state.alpha, m)
     total = expansion_value(kernel, state.last_x, state.last_y, recent, x, work.k_last)
@@ -202,29 +205,51 @@ def store_last(state, work, now, recent, x, label, k_tt, omdr, m):
 
 
 @hot
-def merge_half(kernel, rules, state, points, rows):
+def store_row(K, j, k, k_jj):
+    """Write row j of K, and what it says of the rows before: k(x_j, x_i) = k[i], k(x_j, x_j)."""
+    half = K.shape[1]
+    for i in range(smaller(j, half)):
+        K[j, i] = k[i]
+    if j < half:
+        for i in range(j):
+            K[i, j] = k[i]
+        K[j, j] = k_jj
+
+
+@hot
+def store_rows(kernel, atoms, m, work):
+    """Write the rows of K that are not known, of m atoms."""
+    for first in range(work.stored[0], m, PASS_ROWS):
+        stop = smaller(first + PASS_ROWS, m)
+        atom_rows(kernel, atoms, first, stop, smaller(stop, work.K.shape[1]), work.points, work.rows)
+        for j in range(first, stop):
+            k_jj = kernel_diag(kernel, work.points[j - first])
+            store_row(work.K, j, work.rows[j - first], k_jj)
+
+
+@hot
+def merge_half(kernel, rules, state, work):
     """Keep the older half of S, and merge the newer half into it (eq. 9).
 
     Each dropped coefficient goes to the atom of the older half with the largest kernel value (the
-    first on ties); then f' is scaled to norm U (errata 33). The last two as atom_rows takes them.
+    first on ties); then f' is scaled to norm U (errata 33).
     """
-    atoms, alpha, sums = state.atoms, state.alpha, state.sums
-    m, half = state.counts[ATOMS], state.counts[ATOMS] // 2
-    for first in range(half, m, PASS_ROWS):
-        stop = smaller(first + PASS_ROWS, m)
-        atom_rows(kernel, atoms, first, stop, half, points, rows)
-        for j in range(first, stop):
-            k, nearest = rows[j - first], 0
-            for i in range(1, half):
-                if k[i] > k[nearest]:
-                    nearest = i
-            alpha[nearest] += alpha[j]
-    square = expansion_square(kernel, atoms, alpha, half, points, rows)
+    alpha, sums, K = state.alpha, state.sums, work.K
+    m, half, square = state.counts[ATOMS], state.counts[ATOMS] // 2, 0.0
+    store_rows(kernel, state.atoms, m, work)
+    for j in range(half, m):
+        k, nearest = K[j], 0
+        for i in range(1, half):
+            if k[i] > k[nearest]:
+                nearest = i
+        alpha[nearest] += alpha[j]
+    for j in range(half):
+        square += alpha[j] * dot(K[j], alpha, half)
     if square > 0.0:
         multiply(alpha, rules.radius / math.sqrt(square), half)
     sums[SQUARE] = rules.radius * rules.radius if square > 0.0 else 0.0
     sums[DELTA] = 0.0
-    state.counts[ATOMS] = half
+    state.counts[ATOMS] = work.stored[0] = half
     state.counts[REMOVALS] += 1
 
 
@@ -275,13 +300,16 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
                 if not omdr and not ald_grow(state.R, work.q, k_tt, m) > 0.0:  # R gains x_t
                     return i, NOT_POSITIVE
                 put_atom(state.atoms, m, x)
+                if m == work.stored[0] and m < work.K.shape[0]:
+                    store_row(work.K, m, work.k, k_tt)
+                    work.stored[0] = m + 1
                 alpha[m] = rate * label
                 counts[ATOMS] = m + 1
             update_sums(rules, state, rate, label, f_x, u_square, p_u)
         store_last(state, work, now, recent, x, label, k_tt, omdr, m)
         grown = counts[ATOMS] > m
         if omdr and counts[ATOMS] >= rules.budget:
-            merge_half(kernel, rules, state, work.points, work.rows)  # line 22
+            merge_half(kernel, rules, state, work)  # line 22
             start = i + 1  # for atoms left
         switch_to_omdr(rules, state, now, grown)  # line 17
         # R and H go as soon as the next round is OMDR's.

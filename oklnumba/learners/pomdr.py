@@ -75,7 +75,9 @@ class OptimisticDescent(OnSpan[loops.POMDRState, loops.Work]):
         width, d = max(rooms[ATOMS], self._hyper.hints), len(state.atoms)
         rows, points = aligned_zeros(PASS_ROWS, width), aligned_zeros(PASS_ROWS, d)
         k, q, k_last = aligned_zeros(3, width)
-        return loops.Work(k, q, k_last, rows, points)
+        budget = self._rules.budget  # infinite in POMD, which merges no atoms
+        K = aligned_zeros(rooms[ATOMS], int(budget) // 2) if budget < np.inf else np.zeros((0, 0))
+        return loops.Work(k, q, k_last, rows, points, K, np.zeros(1, dtype=np.int64))
 
     @property
     def norm(self) -> float:
@@ -151,7 +153,7 @@ class POMDR(OptimisticDescent):
     POMD until the dictionary has ``switch_size`` atoms; then OMDR: every x_t with a loss joins, and
     at ``budget`` atoms the newest half is merged into the oldest. Without removals the regret is
     that of POMD (Corollary 1). O(m d + m^2) time per round for m atoms in POMD, O(m d) in OMDR;
-    memory bounded by the budget.
+    at most 8 B (B + d) bytes for the budget B.
 
     Parameters
     ----------

@@ -6,10 +6,10 @@ first m atoms.
 
 import math
 
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import larger
 from oklnumba.hot.primitives.jit import ATOMS, exact, hot
 from oklnumba.hot.primitives.linalg import dot, multiply
-from oklnumba.hot.primitives.rows import PASS_ROWS, atom_rows, kernel_row
+from oklnumba.hot.primitives.rows import kernel_row
 
 SMALLEST_FACTOR = 1e-100  # smaller common factors are multiplied into the coefficients
 
@@ -25,18 +25,6 @@ def expansion_value(kernel, atoms, alpha, m, x, k):
 def mean(total, count):
     """Return total / count, 0 for count 0; the same bits whether or not count varies in a loop."""
     return total / count if count > 0 else 0.0
-
-
-@hot
-def expansion_square(kernel, atoms, alpha, m, points, rows):
-    """Return |f|^2 = alpha' K alpha from scratch; the last two as atom_rows takes them."""
-    square = 0.0
-    for first in range(0, m, PASS_ROWS):
-        stop = smaller(first + PASS_ROWS, m)
-        atom_rows(kernel, atoms, first, stop, m, points, rows)
-        for j in range(first, stop):
-            square += alpha[j] * dot(rows[j - first], alpha, m)
-    return square
 
 
 @hot
