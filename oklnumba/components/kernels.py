@@ -23,7 +23,6 @@ from oklnumba.hot.primitives.elementary import FAR
 
 ROWS, COLUMNS = 128, 512  # of a block of a kernel matrix, which stays in the cache
 FEWEST_INPUTS = 32  # needed to judge a width
-AT_ONCE = 100_000  # differences of two inputs, of advice
 FAR_APART, ALIKE = 1e-24, 1.0 - 1e-12  # values of radial kernels: ten widths away, rounding of 1
 SYMMETRIC = 1e-9  # of the largest entry, by which a kernel's matrix may differ from its transpose
 HIDES_LAM = 1e15  # if k(x, x) is larger, adding lam = 1 changes nothing in double precision
@@ -160,9 +159,8 @@ class _Radial(Compiled):
         if len(X) < FEWEST_INPUTS:
             return None
         distances = np.zeros((len(X), len(X)))
-        for part, rows in cut_blocks(X, 1 + AT_ONCE // X.size):  # each pair once
-            differences = rows[:, None] - X[: part.stop]
-            distances[part, : part.stop] = np.linalg.norm(differences, self.norm, axis=2)
+        for i in range(1, len(X)):  # each pair once, few at a time
+            distances[i, :i] = np.linalg.norm(X[:i] - X[i], self.norm, axis=1)
         distances = np.maximum(distances, distances.T)
         different = distances > 0.0
         if not different.any():
