@@ -48,7 +48,8 @@ def test_single_rounds_have_the_bits_of_lists_which_nothing_is_kept_for(learner)
         for point in points[step % 4 :] + points[: step % 4]:  # often x at last
             assert kept.predict_one(np.array(point)) == other.predict_one(list(point)), step
         for _ in range(1 + step % 3 // 2):  # the same round again, which no forecast went before
-            kept.learn_one(x, label)
+            column = np.stack([x, -x], axis=1)[:, 0]  # not contiguous
+            kept.learn_one([x, column][step % 2], [label, int(label)][step % 4 // 2])
             other.learn_one(x.tolist(), label)
         if step % 50 == 49:
             refused("y", kept.learn_one, x, np.nan)

@@ -115,10 +115,11 @@ class SingleRound:
 
     def take_point(self, x: Any) -> bool:
         """Copy a finite float64 vector of the learner's width; return False for anything else."""
-        # carray: contiguous, aligned and writeable. Other arrays would be compiled for again.
-        is_vector = type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.carray
+        is_vector = type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1
         if not (self.takes_points and is_vector):
             return False
+        if not x.flags.carray:  # contiguous, aligned and writeable: others are compiled for again
+            x = x.copy()
         if self.scales is not None and len(x) == len(self.scales):
             x = x * self.scales
         taken = enter(take_finite)(x, self.x)

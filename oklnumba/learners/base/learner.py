@@ -99,13 +99,16 @@ class Learner(Engine[StateT, WorkT]):
             if self._fault is not None:
                 self._refuse_fault()
             single, schema = self._single, self._schema
-            if single.take_point(x) and single.take_label(y):
-                X, label = single.X, single.y
-                self._check_labels(label)
+            if single.takes_labels and single.take_point(x):
+                X = single.X
             else:
                 schema = self._schema_for(x)
                 X = inputs.as_point(x, self._width, schema=schema, fill=False)
                 self._check_points(X)
+            if single.take_label(y):
+                label = single.y
+                self._check_labels(label)
+            else:
                 labels = y if y is None or isinstance(y, list | tuple) else np.ravel(y)
                 label = self._as_labels(labels, 1)
             if self._first_labels is not None:
