@@ -160,11 +160,12 @@ class Forest(Stateful[loops.Trees, Any]):
         unit = np.where(unit > settings.LEAST_SPREAD * size, unit, np.where(size > 0.0, size, 1.0))
         n, ones, every = len(Y), np.ones(len(Y)), np.arange(X.shape[1])
         Y = np.ascontiguousarray(((Y - offset) / unit).T)
-        growths = [
+        growths: Iterable[loops.Growth] = (  # each made in its turn: its zeros take up to a ms
             make_growth(X, every, Y, ones, 0.0, only_two, make_tree(2 * n, offset, unit), seed)
             for seed in self._draw_seeds(end)
-        ]
+        )
         if now:
+            growths = list(growths)
             run_together([partial(enter(loops.grow_nodes), one, ALL) for one in growths])
         return growths
 
