@@ -132,3 +132,21 @@ def test_a_t_bar_of_the_horizon_leaves_that_round_to_pomd_after_a_save_too(tmp_p
         assert_close(okl.run(one, X[64:], y[64:]).predictions, forecasts[64:])
         assert one.size == len(supports[-1]) and len(residuals) == 65
     np.testing.assert_array_equal(again.predict(X), learner.predict(X))
+
+
+@pytest.mark.parametrize(
+    "kernel", [okl.Gaussian(4.0), okl.Polynomial(3), okl.Laplacian(50.0, norm=1)]
+)
+@pytest.mark.parametrize("d", [20, 600])  # rounds one by one, and several in a pass
+def test_removals_have_the_same_bits_whether_kernel_values_were_kept_or_lost(kernel, d, tmp_path):
+    """A file has none of the rounds in which atoms joined."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (200, d)), rng.choice([-1.0, 1.0], 200)
+    learner = okl.POMDR(kernel, budget=40, switch_size=10, horizon=200).partial_fit(X[:95], y[:95])
+    learner.save(tmp_path / "learner.npz")
+    again = okl.load(tmp_path / "learner.npz")
+    removals = learner.diary.removals
+    for one in (learner, again):
+        one.partial_fit(X[95:], y[95:])
+    assert 0 < removals < learner.diary.removals
+    np.testing.assert_array_equal(again.coefficients, learner.coefficients)
