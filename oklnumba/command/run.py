@@ -111,7 +111,7 @@ class Lines:
         total = float(100.0 * run.mistake_sums[-1] if self.classes else run.loss_sums[-1])
         labelled = int(run.labelled[-1])
         since = (total - self.sum) / (labelled - self.labelled or np.nan)
-        last = self.label, run.predictions[-1]  # of several classes texts, integers or None
+        last: Any = self.label, run.predictions[-1]  # of several classes texts, integers or None
         if self.classes and len(self.classes) == 2 and self.classes != (-1, 1):
             last = [self.classes[int(v > 0.0)] if v == v else None for v in last]
         label, forecast = (f"{v:.5g}" if isinstance(v, float) else f"{v!s:.12}" for v in last)

@@ -521,11 +521,11 @@ def _advise_options(odd: dict[int, str], names: Sequence[Any], has_gaps: bool) -
     texts = [names[k] for k, fault in odd.items() if fault.endswith(ENCODE)]
     if len(dates) + len(texts) + has_gaps < 2:
         return ""
-    given = {"dates": dates, "encode": texts, "impute": has_gaps and "median"}
-    given = {name: value for name, value in given.items() if value}
-    python = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    options = {n: v if n == "impute" else ",".join(map(str, v)) for n, v in given.items()}
-    shell = " ".join(f"--{name} {shlex.quote(value)}" for name, value in options.items())
+    named: list[tuple[str, Any]] = [("dates", dates), ("encode", texts)]
+    given = [(name, some, ",".join(map(str, some))) for name, some in named if some]
+    given += [("impute", "median", "median")] * has_gaps
+    python = ", ".join(f"{name}={value!r}" for name, value, _ in given)
+    shell = " ".join(f"--{name} {shlex.quote(text)}" for name, _, text in given)
     return f"; for all of this: {python} ({shell})"
 
 

@@ -221,7 +221,9 @@ def store_rows(kernel, atoms, m, work):
     """Write the rows of K that are not known, of m atoms."""
     for first in range(work.stored[0], m, PASS_ROWS):
         stop = smaller(first + PASS_ROWS, m)
-        atom_rows(kernel, atoms, first, stop, smaller(stop, work.K.shape[1]), work.points, work.rows)
+        atom_rows(
+            kernel, atoms, first, stop, smaller(stop, work.K.shape[1]), work.points, work.rows
+        )
         for j in range(first, stop):
             k_jj = kernel_diag(kernel, work.points[j - first])
             store_row(work.K, j, work.rows[j - first], k_jj)
