@@ -39,7 +39,7 @@ def play(X, Y, cuts, lags=0, seed=0, labels=None):
     """The forecasts of a forest in pieces, and the forest; boosted trees if there are labels."""
     K, start, parts = Y.shape[1], 0, []
     boosted = labels is not None
-    forest = Forest(K, lags, settings.SHRINKAGES, seed, settings.TREES, settings.GROWTHS)
+    forest = Forest(K, lags, settings.SHRINKAGES, seed, settings.TREES, settings.GROWTHS, 1.5)
     if boosted:
         how = settings.BOOSTING
         forest = Boosted(K, 0, (0.0,), seed, how.trees, how.growths)

@@ -47,7 +47,7 @@ AMENDED = 2 + len(settings.RESIDUAL_SHRINKAGES)  # forecasts that ML-Poly weighs
 class Forest(Stateful[loops.Trees, Any]):
     """Trees that are grown anew on the past after some rounds, and learn on.
 
-    trees, growths : how many, and after which rounds.
+    trees, growths, depth : how many, after which rounds, and one of ``settings.DEPTHS``.
     With lags, of one output, they see x and so many last labels, and learn changes from the last.
     They see at most the latest MOST_GROWN rows, so T trees have at most 2 T MOST_GROWN nodes, of
     5 numbers each for one output. Labels count from ``offset``, in ``unit``. Before the first
@@ -62,11 +62,11 @@ class Forest(Stateful[loops.Trees, Any]):
 
     def __init__(
         self, outputs: int, lags: int, shrinkages: tuple[float, ...], seed: int,
-        trees: int, growths: tuple[int, ...],
+        trees: int, growths: tuple[int, ...], depth: float,
     ):  # fmt: skip
         parts = {end: end - end // settings.GROWTH_SHARE for end in growths}
         self.timetable: Timetable[list[loops.Trees]] = Timetable(parts)
-        self._count, self._lags, self._seed = trees, lags, seed
+        self._count, self._lags, self._seed, self._depth = trees, lags, seed, depth
         self._shrinkages = np.array(shrinkages)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in shrinkages]
         means = np.zeros((settings.BLOCK_ROWS, len(self.members), outputs))
@@ -132,7 +132,7 @@ class Forest(Stateful[loops.Trees, Any]):
         X, Y = rounds.X, rounds.Y
         if self._lags:
             X, Y = self._add_lags(rounds), rounds.known.change_to(Y)
-        piece = left = int(settings.DEPTH * log2(n) * self._count * X.size / pieces)
+        piece = left = int(self._depth * log2(n) * self._count * X.size / pieces)
         for growth in self._begin_trees(X, Y, past.cut, end, at_once):
             while growth.progress[SEEN] < growth.tree.counts[NODES]:
                 if left <= 0:
@@ -232,9 +232,9 @@ class Residuals(Stateful[ResidualState, None]):
     _plays: list[bool]  # in which outputs boosted trees count
 
     def __init__(self, outputs: int, seed: int):
-        size, how = (settings.TREES, settings.GROWTHS), settings.BOOSTING
-        self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed, *size)
-        self.boosted = Boosted(outputs, 0, (0.0,), seed, how.trees, how.growths)
+        size, how, depths = (settings.TREES, settings.GROWTHS), settings.BOOSTING, settings.DEPTHS
+        self.forest = Forest(outputs, 0, settings.RESIDUAL_SHRINKAGES, seed, *size, depths[1])
+        self.boosted = Boosted(outputs, 0, (0.0,), seed, how.trees, how.growths, depths[2])
         self._make_state(outputs=outputs, experts=AMENDED, tally=TALLY)
         self._state.totals[:, -1] = -how.debt
         labels, *new = np.empty((3, settings.BLOCK_ROWS))  # workspace

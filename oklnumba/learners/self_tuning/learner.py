@@ -220,7 +220,7 @@ class SelfTuning(Learner):
         p = self._hyper
         self._labels = Labels(self._outputs, p.outliers)
         kinds = settings.FOREST_LAGS if self._outputs == 1 else (0,)  # lags take K times as long
-        how = settings.SHRINKAGES, p.seed, settings.TREES, settings.GROWTHS
+        how = settings.SHRINKAGES, p.seed, settings.TREES, settings.GROWTHS, settings.DEPTHS[0]
         self._forests = [Forest(self._outputs, lags, *how) for lags in kinds]
         self._residuals = Residuals(self._outputs, p.seed)
         self._experts = [Expert(one, i, d, self._outputs) for i, one in enumerate(p.experts)]

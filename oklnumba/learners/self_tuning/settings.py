@@ -77,7 +77,8 @@ GROWTHS = tuple(48 * 2**i for i in range(10))  # rounds after which trees are gr
 # Trees grow on so many latest rows; on fewer, but not the fewest, if these have more numbers.
 MOST_GROWN, FEWEST_GROWN, GROWTH_NUMBERS = 8192, 512, 2**18
 LEAST_SPREAD = 1e-12  # of the labels of trees, over the largest label: below, all are equal
-DEPTH = 1.5  # of the trees, over log2 of their rows: about the work of a growth
+# The most work of a growth, over log2 of the rows: trees on labels, on residuals, and boosted ones.
+DEPTHS = 1.5, 3.3, 0.5
 
 # Compiled into loops, so beside them: JOINING of KORS in hot/tuned/space.py, MEMORY and
 # LEAST_VARIANCE of the fourth aggregation in hot/experts.py.
