@@ -25,10 +25,6 @@ def test_comparator_is_the_penalised_argmin(lam):
     np.testing.assert_allclose(best.predictions, K @ a, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(best.loss, ((Y - K @ a) ** 2).sum(), rtol=1e-9)
     np.testing.assert_allclose(best.norm, np.sqrt(a @ K @ a), rtol=1e-9)
-    rng = np.random.default_rng(3)
-    for _ in range(20):  # no other function is better
-        b = a + 0.1 * rng.standard_normal(60)
-        assert ((Y - K @ b) ** 2).sum() + lam * b @ K @ b > best.loss + lam * best.norm**2
 
 
 # ---- comparators of every loss ----

@@ -80,17 +80,14 @@ def test_points_outside_the_domain_are_refused():
         refused(why, call)
 
 
-def test_portfolio_against_a_search_over_the_simplex():
+def test_the_best_portfolio_is_a_minimum_on_the_simplex():
     rng = np.random.default_rng(0)
     relatives = np.exp(0.05 * rng.standard_normal((200, 3)))
     relatives[:, 0] *= 1.005
     game = Portfolio(relatives)
     best = game.best()
-    grid = np.array([[a, b, 1 - a - b] for a in np.linspace(0, 1, 101)
-                     for b in np.linspace(0, 1 - a, 101)])  # fmt: skip
-    values = -np.log(np.maximum(relatives @ grid.T, 1e-300)).sum(axis=0)
-    assert game.losses(best).sum() <= values.min() + 1e-9
-    # optimality: no direction on the simplex lowers the loss
+    potentials.check_simplex(best)
+    # the loss is convex, and no direction on the simplex lowers it
     gradient = -(relatives / (relatives @ best)[:, None]).sum(axis=0)
     assert gradient @ best - gradient.min() <= 1e-6
     run = play(okl.Hedge(eta=0.05), game)
@@ -114,12 +111,6 @@ def test_least_squares_game(radius):
     total = game.losses(best).sum()
     expected = naive_linear.quadratic_argmin(X.T @ X, X.T @ y, "ball" if radius else "all", radius)
     assert_allclose(best, expected, rtol=1e-7, atol=1e-9)
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        w = best + 0.1 * rng.standard_normal(D)
-        if radius:
-            w *= min(1.0, radius / np.linalg.norm(w))
-        assert game.losses(w).sum() >= total - 1e-12
     run = play(okl.OGD(0.1, radius=radius), game)
     assert_allclose(run.losses, [game.loss(t, w) for t, w in enumerate(run.points)])
     assert run.regret()[-1] == pytest.approx(run.losses.sum() - total)

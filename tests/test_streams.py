@@ -337,8 +337,8 @@ PLACES = {
 
 @pytest.mark.parametrize(
     "name, row, bad",
-    [(name, row, "text,2") for name in PLACES for row in (9, 100_200, 300_000)]
-    + [("points.csv", 100_200, "1,text")],
+    [(name, row, "text,2") for name in PLACES for row in (9, 100_200)]
+    + [("points.csv", 300_000, "text,2"), ("points.csv", 100_200, "1,text")],
 )
 def test_messages_name_the_row_of_the_file(name, row, bad, tmp_path):
     lines = ["1,2"] * (row + 9)
