@@ -157,26 +157,6 @@ def test_coverage_of_a_learner_and_of_stretches(scale):
 # ---- the protocol ----
 
 
-def test_single_rounds_and_files_of_runs_have_the_same_intervals(tmp_path):
-    X, y = stream(n=400)
-    make = lambda: okl.Intervals(okl.KRLS(KERNEL), coverage=0.8)  # noqa: E731
-    run = okl.run(make(), X, y)
-    plain = okl.run(okl.KRLS(KERNEL), X, y)
-    assert_array_equal(run.predictions, plain.predictions)
-    learner = make()
-    for t in range(400):
-        before = learner.predict_interval(X[t : t + 1])[0]
-        assert_allclose(before, run.intervals[t], rtol=1e-9)
-        learner.learn_one(X[t], y[t])
-    whole = make().partial_fit(X, y)
-    assert (learner.half_width, learner.coverage_bound) == (whole.half_width, whole.coverage_bound)
-    some = okl.run(make(), X, y, record=100)
-    assert_array_equal(some.intervals, run.intervals[99::100])
-    run.save(tmp_path / "run.npz")
-    assert_array_equal(okl.Run.load(tmp_path / "run.npz").intervals, run.intervals)
-    assert plain.intervals is None and list(run.to_frame())[-2:] == ["low", "high"]
-
-
 AROUND = {
     "within": lambda one: okl.Intervals(okl.Lags(one.learner), coverage=0.8),
     "Lags": okl.Lags,
@@ -222,10 +202,12 @@ def test_late_labels_in_pieces_and_from_a_checkpoint(wrap, tmp_path):
     assert again.coverage_bound == learner.coverage_bound == pytest.approx(other.coverage_bound)
 
 
-def test_the_certificate_is_that_of_the_learner_within():
+def test_forecasts_and_certificate_are_those_of_the_learner_within():
     X, y = stream(n=300)
-    runs = [okl.run(one, X, y) for one in (okl.Intervals(okl.LinearAWV()), okl.LinearAWV())]
-    assert_array_equal(*(run.certificate.bound for run in runs))
+    run, plain = (okl.run(one, X, y) for one in (okl.Intervals(okl.LinearAWV()), okl.LinearAWV()))
+    assert_array_equal(run.predictions, plain.predictions)
+    assert_array_equal(run.certificate.bound, plain.certificate.bound)
+    assert plain.intervals is None
 
 
 # ---- estimators ----

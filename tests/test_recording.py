@@ -29,7 +29,7 @@ def assert_rounds_of(run, whole, record):
     """Everything a run kept is what the run that kept all has at those rounds."""
     assert run.recorded.tolist() == kept_rounds(record, whole.rounds)
     at = run.recorded - 1
-    for name in ("predictions", "losses", "sizes", "mistakes", "scores"):
+    for name in ("predictions", "losses", "sizes", "mistakes", "scores", "intervals"):
         expected = getattr(whole, name)
         if expected is None:
             assert getattr(run, name) is None
@@ -53,7 +53,7 @@ def assert_rounds_of(run, whole, record):
 
 
 PLAYED = {  # learners, and their labels
-    "one output": (okl.PKAWV(okl.TaylorFeatures(2)), np.sign),
+    "one output": (okl.Intervals(okl.PKAWV(okl.TaylorFeatures(2))), np.sign),
     "outputs": (okl.MultiOutput(okl.FOGD(loss="squared")), lambda y: np.column_stack([y, -y])),
     "classes": (okl.OneVsRest(okl.LinearAWV(), [0, 1, 2]), lambda y: np.digitize(y, [-0.3, 0.3])),
 }
