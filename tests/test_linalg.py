@@ -128,14 +128,6 @@ def test_rows_that_are_solved_together_have_the_bits_of_one_alone(m):
             assert untouched(row[m:])
 
 
-def test_rows_become_columns():
-    X, atoms = np.random.default_rng(0).standard_normal((40, 3)), np.zeros((3, 50))
-    loops.put_rows(X, 2, 39, atoms, 5)
-    expected = np.zeros((3, 50))
-    expected[:, 5:42] = X[2:39].T
-    np.testing.assert_array_equal(atoms, expected)
-
-
 @with_poison
 @pytest.mark.parametrize("corner", [0.999, 1.0, 0.0, -2.0])
 def test_bordered_cholesky_leaves_the_factor_where_the_pivot_is_not_positive(corner):

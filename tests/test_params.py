@@ -6,26 +6,11 @@ import numpy as np
 import pandas
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
 import oklnumba as okl
 from oklnumba.core.params import Params
-from tests import battery
 from tests.battery import assert_same_run, contents, every_learner, every_variant, make, stream
 from tests.checks import refused
-
-
-@every_learner
-def test_clone_has_the_hyper_parameters_and_no_data(cls):
-    learner = make(cls)
-    X, y = stream(learner, 90)
-    learner.partial_fit(X, y)
-    twin = clone(learner)
-    assert type(twin) is cls and repr(twin) == repr(learner)
-    assert (twin.rounds, twin.size, twin.predict_one(X[0])) == (0, 0, 0.0)
-    assert contents(twin) == contents(make(cls))
-    assert_same_run(okl.run(twin, X, y), battery.plain(cls, 90)[0])
-    assert learner.rounds == 90
 
 
 @every_learner

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from oklnumba.core.arrays import count_lines, triangle_rows, unpack
+from oklnumba.core.arrays import count_lines, unpack
 from oklnumba.hot.primitives.udu import NO_DISCOUNT, factor_and_solve, factor_rounds, solve_rounds
 
 
@@ -49,19 +49,6 @@ def test_rounds_that_are_only_solved_share_a_pass_with_those_that_are_added(r):
         if not learns[t]:
             assert_allclose(found[0][2][t], 1 / L.diagonal() ** 2, rtol=1e-11)
     assert_array_equal(found[0][4] > 1.0, learns == 1.0)
-
-
-@pytest.mark.parametrize("cap", [8, 16, 24, 72, 120])
-def test_rows_that_share_a_line_are_apart(cap):
-    U, count = np.zeros((count_lines(cap), cap)), 0
-    for row in triangle_rows(U, cap):
-        assert not row.any()
-        row[:] = np.arange(count, count + len(row)) + 1
-        count += len(row)
-    assert count == cap * (cap - 1) // 2 == np.count_nonzero(U)
-    above = np.arange(count) + 1
-    assert_array_equal(unpack(U, cap)[np.triu_indices(cap, 1)], above)
-    assert_array_equal(unpack(U, 5), unpack(U, cap)[:5, :5])
 
 
 @pytest.mark.parametrize(("cap", "r"), [(8, 8), (16, 8), (16, 16), (40, 40), (72, 64), (120, 112)])
