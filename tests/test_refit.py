@@ -33,20 +33,18 @@ CASES = [
 def textbook(estimator, y, every=1000, growth=None, first=None, latest=None):
     """Return the forecasts of a loop over rounds."""
     share = {"15%": 0.15}.get(growth, growth)
-    due, model, forecasts = first or (64 if growth else every), None, []
+    due, ahead, forecasts = first or (64 if growth else every), None, []
     for t in range(len(y)):
-        if model is None:
-            forecasts.append(y[:t].mean() if t else 0.0)
-        elif hasattr(model, "predict_proba"):
-            forecasts.append(2.0 * model.predict_proba(X[t : t + 1])[0, 1] - 1.0)
-        else:
-            forecasts.append(model.predict(X[t : t + 1])[0])
+        mean = y[:t].mean() if t else 0.0
+        forecasts.append(mean if ahead is None else ahead[t])
         n = t + 1
         if n == due:
             due = n + (int(np.ceil(share * n)) if growth else every)
             rows = slice(max(0, n - latest) if latest else 0, n)
             if isinstance(estimator, Ridge) or len(set(y[rows])) == 2:
                 model = copy.deepcopy(estimator).fit(X[rows], y[rows])
+                has_p = hasattr(model, "predict_proba")
+                ahead = 2.0 * model.predict_proba(X)[:, 1] - 1.0 if has_p else model.predict(X)
     return np.array(forecasts)
 
 
