@@ -9,7 +9,8 @@ from tests.reference import naive_expansions
 from tests.streams import HARD, KERNEL, LOSSES, data, hard
 
 
-@pytest.mark.parametrize(("loss", "threshold"), [*zip(LOSSES, 3 * [0.3, 0.03, 0.0], strict=False)])
+@pytest.mark.parametrize("threshold", [0.3, 0.03, 0.0])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_aogd_equals_the_textbook(loss, threshold):
     X, y, K, slope = data(loss)
     learner = okl.AOGD(KERNEL, loss=loss, radius=1.5, threshold=threshold)
