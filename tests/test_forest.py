@@ -42,7 +42,7 @@ def play(X, Y, cuts, lags=0, seed=0, labels=None):
     forest = Forest(K, lags, settings.SHRINKAGES, seed, settings.TREES, settings.GROWTHS, 1.5)
     if boosted:
         how = settings.BOOSTING
-        forest = Boosted(K, 0, (0.0,), seed, how.trees, how.growths)
+        forest = Boosted(K, 0, (0.0,), seed, how.trees, how.growths, 0.5)
     counts, nobody = np.arange(len(X)), np.empty((len(X), 0, K))
     past = Past(X, Y, labels if boosted else Y, counts, nobody)
     for stop in sorted({*cuts, *forest.timetable.parts, len(X)}):
