@@ -409,10 +409,9 @@ SETS = "casp", "abalone", "cadata", "parkinsons", "magic04", "spambase", "svmgui
 @pytest.mark.parametrize("name", SETS)  # the inputs of spambase and parkinsons have heavy tails
 def test_importance_agrees_with_permutation_of_the_same_model(name):
     inspection = pytest.importorskip("sklearn.inspection")
-    try:
-        data = datasets.load(name, scale=None, permute=0)
-    except FileNotFoundError:
+    if not datasets.found(name):
         pytest.skip(f"{name}.npz is not here")
+    data = datasets.load(name, scale=None, permute=0)
     X, y = data.X[:2000], data.y[:2000]
     classes = data.task == "classification"
     model = (OnlineClassifier if classes else OnlineRegressor)().fit(X, y)

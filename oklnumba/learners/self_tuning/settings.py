@@ -126,7 +126,7 @@ RESTARTS = (32, 128, 512, 2048, 8192, 32_768)  # rounds after which there is a n
 # is spread over what it leaves out, so that few take over five times the median one:
 # PIECES_PER_ROUND[i] pieces of PIECE_ROWS rows after each round, i the restart.
 LATE, RESTART_SHARES, GROWTH_SHARE = 8192, (4, 7), 16
-PIECES_PER_ROUND, PIECE_ROWS = (4, 2, 2, 1, 1, 1), 15
+PIECES_PER_ROUND, PIECE_ROWS = (5, 3, 2, 1, 1, 1), 16
 JOIN_COST = 3  # a row that may join a dictionary takes as long as so many others
 MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
 BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a time
