@@ -350,3 +350,13 @@ def test_outputs_have_the_names_of_label_columns_where_labels_are_missing_too(tm
     ]
     swapped = labels[["down", "up"]]
     refused("y has columns", okl.run, learner, QUARTERS, swapped, labels="optional")
+
+
+def test_a_checkpoint_goes_on_with_labels_in_the_same_columns(tmp_path):
+    labels = pd.DataFrame({"up": QUARTERS[:, 0], "down": -QUARTERS[:, 0]})
+    path, make = tmp_path / "run.npz", partial(okl.MultiOutput, okl.LinearRidge())
+    okl.run(make(), QUARTERS[:100], labels[:100], checkpoint=path)
+    rest = QUARTERS[100:], labels[["down", "up"]][100:]
+    refused("is of labels in columns", okl.run, make(), *rest, checkpoint=path, resume=True)
+    run = okl.run(make(), QUARTERS[100:], labels[100:], checkpoint=path, resume=True)
+    assert_array_equal(run.predictions, okl.run(make(), QUARTERS, labels).predictions)

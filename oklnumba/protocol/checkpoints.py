@@ -121,6 +121,10 @@ class Checkpoint:
         """Return how many of these rows the file has; ValueError if they are others."""
         if not self.recorder.rounds:
             self._begin(X[:COMPARED_ROWS], y[:COMPARED_ROWS])
+        named = self.recorder.learner._output_names  # by the columns of these labels, if at all
+        before = self.saved[0]["run"]["outputs"] if self.saved else None
+        if named and before and named != before:
+            self._refuse(f"is of labels in columns {before}, not {named}; pass them in that order")
         past = min(self.past, len(y))
         self.past -= past
         if past:

@@ -399,6 +399,9 @@ class MultiOutput(Several):
             before = self._output_names
             raise ValueError(f"y has columns {names}, but the first labels had {before}")
 
+    def _record(self, y: np.ndarray, trace: Trace, loss: Any) -> dict[str, np.ndarray]:
+        return super()._record(y.reshape(trace.predictions.shape), trace, loss)  # of no rounds too
+
     def _column(self, labels: np.ndarray, k: int) -> np.ndarray:
         return labels[:, k].copy()
 
