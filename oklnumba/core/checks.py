@@ -70,21 +70,28 @@ def warn_of_time(*tables: Any, counted_by: str | None = None) -> None:
                 "the order is meant"
             )
             return
-        steps = np.diff(times.asi8)
-        if counted_by and (steps > 0).any():
-            late, days = steps > 1.5 * np.median(steps[steps > 0]), times.tz_localize(None)
-            days = days.to_numpy().astype("M8[D]")
-            if np.is_busday(days).all():
-                late &= np.busday_count(days[:-1], days[1:]) != 1  # of nights and weekends
-            if late.any():
-                row = int(late.argmax()) + 1
-                warn(
-                    f"the index leaves times out: row {row} comes {times[row] - times[row - 1]} "
-                    f"after the one before, and {counted_by} counts rows, not hours; add such rows "
-                    "without a label, frame.asfreq('h') in pandas, and play them by okl.run(..., "
-                    "labels='optional'), or reset_index(drop=True) if rows are to be counted"
-                )
-                return
+        if counted_by and (row := find_missing_time(times)):
+            warn(
+                f"the index leaves times out: row {row} comes {times[row] - times[row - 1]} after "
+                f"the one before, and {counted_by} counts rows, not hours; add such rows without a "
+                "label, frame.asfreq('h') in pandas, and play them by okl.run(..., "
+                "labels='optional'), or reset_index(drop=True) if rows are to be counted"
+            )
+            return
+
+
+def find_missing_time(times: Any) -> int:
+    """Return the first row before which an index of pandas leaves times out; 0 if there is none.
+
+    Months may have any length, and there may be no rows at night and at weekends.
+    """
+    has_zone = getattr(times, "tz", None) is not None
+    utc, local = (times.tz_convert(None), times.tz_localize(None)) if has_zone else (times, times)
+    steps, days = np.diff(np.asarray(utc, "M8[us]").astype(float)), np.asarray(local, "M8[D]")
+    late = steps > 1.5 * np.median(steps[steps > 0]) if (steps > 0).any() else steps > 0
+    if np.is_busday(days).all():
+        late &= np.busday_count(days[:-1], days[1:]) != 1
+    return int(late.argmax()) + 1 if late.any() else 0
 
 
 def warn_of_block(y: np.ndarray, before: int = 0) -> bool:
