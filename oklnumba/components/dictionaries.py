@@ -13,7 +13,7 @@ from oklnumba.components.kernels import Kernel, check_kernel
 from oklnumba.core.arrays import aligned_zeros, round_up_to_vector
 from oklnumba.core.checks import number, require
 from oklnumba.core.guard import locked
-from oklnumba.core.inputs import PLAY_ROWS, as_rows, dense_blocks, scale_columns
+from oklnumba.core.inputs import PLAY_ROWS, as_rows, cut_blocks, scale_columns
 from oklnumba.core.params import Params, field_in, field_with, positive, random_seed, required
 from oklnumba.core.state import INTERRUPTED, Coins, Stateful, StateT
 from oklnumba.core.transformers import Transformer, in_frames, not_fitted
@@ -74,7 +74,7 @@ class _Sampler(Stateful[StateT, loops.Work], Transformer, Params):
             self._remember_columns(X, rows.shape[1])
         self._fault = INTERRUPTED
         scales = self._hyper.kernel._scales
-        for block in dense_blocks(rows, PLAY_ROWS):
+        for block in (some for part, some in cut_blocks(rows, PLAY_ROWS)):
             out = loops.Choices(np.empty(len(block)), np.empty(len(block), dtype=np.int64))
             seen, status = self._play(scale_columns(block, scales), out)
             new = np.flatnonzero(out.joins[:seen])

@@ -512,21 +512,20 @@ def _columns_as_floats(
     return out
 
 
-def _advise_options(odd: dict[int, str], names: Sequence[Any], has_gaps: bool) -> str:
-    """Return the arguments for all faults of a table at once; "" where one message says it.
-
-    odd : what is wrong with columns.
-    """
-    dates = [names[k] for k, fault in odd.items() if fault.endswith(FOR_DATES)]
-    texts = [names[k] for k, fault in odd.items() if fault.endswith(ENCODE)]
-    if len(dates) + len(texts) + has_gaps < 2:
-        return ""
-    named: list[tuple[str, Any]] = [("dates", dates), ("encode", texts)]
-    given = [(name, some, ",".join(map(str, some))) for name, some in named if some]
+def _advise_options(faults: dict[int, str], names: Sequence[Any], has_gaps: bool) -> str:
+    """Return the arguments for all faults of columns, and gaps; "" if one message says it."""
+    named: dict[str, list[Any]] = {
+        "dates": [names[k] for k, fault in faults.items() if fault.endswith(FOR_DATES)],
+        "encode": [names[k] for k, fault in faults.items() if fault.endswith(ENCODE)],
+    }
+    given: list[tuple[str, Any, str]] = [
+        (name, some, ",".join(map(str, some))) for name, some in named.items() if some
+    ]
     given += [("impute", "median", "median")] * has_gaps
-    python = ", ".join(f"{name}={value!r}" for name, value, _ in given)
-    shell = " ".join(f"--{name} {shlex.quote(text)}" for name, _, text in given)
-    return f"; for all of this: {python} ({shell})"
+    python = ", ".join(f"{name}={value!r}" for name, value, text in given)
+    shell = " ".join(f"--{name} {shlex.quote(text)}" for name, value, text in given)
+    several = len(given) > 1 or any(len(some) > 1 for some in named.values())
+    return f"; for all of this: {python} ({shell})" * several
 
 
 def column_as_floats(column: Any, where: str, is_label: bool = False, first: int = 0) -> np.ndarray:
@@ -649,8 +648,3 @@ def cut_blocks(X: Any, most: int, scales: Any = None) -> Iterator[tuple[slice, n
         part = slice(start, min(start + most, n))
         rows = make_dense(X[part])
         yield part, rows if scales is None else scale_columns(rows, scales)
-
-
-def dense_blocks(X: Any, most: int) -> Iterator[np.ndarray]:
-    """Yield the rows of X as ``cut_blocks`` does, without their places."""
-    return (rows for part, rows in cut_blocks(X, most))

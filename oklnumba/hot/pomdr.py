@@ -21,8 +21,8 @@ B_0 is switch_size or min(ceil(15 ln T), B - 1). With a horizon OMDR does not be
 (errata 31). The paper's hint and gradient are -p_t and -g_t. We keep the factor R of K_S = R'R
 instead of K_S^-1, and update |f'_t|^2 from round to round. In the code u_t is P_t or k(x_t, .), so
 g_t = y_t u_t. In order: pomdr_rate: lambda_t; pomdr_values: f'_{t-1} and p_t at x_t; ald_residual,
-ald_holds: near; step_along_projection, or ald_grow (R) and a new atom: the step; update_sums: Proj,
-delta; store_last; merge_half: line 22, by kernel values of the rounds in which atoms joined;
+ald_holds: near; step_along_projection, or ald_grow (R) and join_support: the step; update_sums:
+Proj, delta; store_last; merge_half: line 22, by kernel values of the rounds in which atoms joined;
 switch_to_omdr: line 17.
 """
 
@@ -60,6 +60,8 @@ SWITCH, REMOVALS, PROJECTIONS, FACTORED = 1, 2, 3, 4
 # Entries of sums: |f'|^2, sums of delta since the last removal and over all rounds, D.
 SQUARE, DELTA, ALL_DELTA, LARGEST = range(4)
 
+ROWS = 0  # entry of ``stored``
+
 SWITCH_FACTOR = 15.0  # B_0 = ceil(15 ln T), as in the paper's experiments
 
 
@@ -85,7 +87,7 @@ class Work(NamedTuple):
     rows: Array  # (PASS_ROWS, cap): of next_kernel_row, and of store_rows
     points: Array  # (PASS_ROWS, d): atoms in store_rows
     K: Array  # (cap, B / 2): k(x_j, x_i) of an atom j and an atom i <= j that is never removed
-    stored: Integers  # (1,): rows of K that are known; a new workspace knows none
+    stored: Integers  # (1,): ROWS, how many rows of K are known: none of a new workspace
 
 
 class Rules(NamedTuple):
@@ -205,28 +207,40 @@ def store_last(state, work, now, recent, x, label, k_tt, omdr, m):
 
 
 @hot
-def store_row(K, j, k, k_jj):
-    """Write row j of K, and what it says of the rows before: k(x_j, x_i) = k[i], k(x_j, x_j)."""
-    half = K.shape[1]
+def store_row(work, j, k, k_jj):
+    """Write row j of K, if it is the next one: k(x_j, x_i) = k[i], also into the rows before."""
+    K, half = work.K, work.K.shape[1]
+    if j != work.stored[ROWS] or j >= K.shape[0]:
+        return
     for i in range(smaller(j, half)):
         K[j, i] = k[i]
     if j < half:
         for i in range(j):
             K[i, j] = k[i]
         K[j, j] = k_jj
+    work.stored[ROWS] = j + 1
 
 
 @hot
 def store_rows(kernel, atoms, m, work):
     """Write the rows of K that are not known, of m atoms."""
-    for first in range(work.stored[0], m, PASS_ROWS):
+    for first in range(work.stored[ROWS], m, PASS_ROWS):
         stop = smaller(first + PASS_ROWS, m)
-        atom_rows(
-            kernel, atoms, first, stop, smaller(stop, work.K.shape[1]), work.points, work.rows
-        )
+        columns = smaller(stop, work.K.shape[1])
+        atom_rows(kernel, atoms, first, stop, columns, work.points, work.rows)
         for j in range(first, stop):
             k_jj = kernel_diag(kernel, work.points[j - first])
-            store_row(work.K, j, work.rows[j - first], k_jj)
+            store_row(work, j, work.rows[j - first], k_jj)
+
+
+@hot
+def join_support(x, k_tt, coefficient, state, work):
+    """Let x_t join S."""
+    m = state.counts[ATOMS]
+    put_atom(state.atoms, m, x)
+    store_row(work, m, work.k, k_tt)
+    state.alpha[m] = coefficient
+    state.counts[ATOMS] = m + 1
 
 
 @hot
@@ -251,7 +265,7 @@ def merge_half(kernel, rules, state, work):
         multiply(alpha, rules.radius / math.sqrt(square), half)
     sums[SQUARE] = rules.radius * rules.radius if square > 0.0 else 0.0
     sums[DELTA] = 0.0
-    state.counts[ATOMS] = work.stored[0] = half
+    state.counts[ATOMS] = work.stored[ROWS] = half
     state.counts[REMOVALS] += 1
 
 
@@ -301,12 +315,7 @@ def pomdr_rounds(X, y, played, first, kernel, rules, state, work, out):
             else:  # lines 15, 16 or 20, 21
                 if not omdr and not ald_grow(state.R, work.q, k_tt, m) > 0.0:  # R gains x_t
                     return i, NOT_POSITIVE
-                put_atom(state.atoms, m, x)
-                if m == work.stored[0] and m < work.K.shape[0]:
-                    store_row(work.K, m, work.k, k_tt)
-                    work.stored[0] = m + 1
-                alpha[m] = rate * label
-                counts[ATOMS] = m + 1
+                join_support(x, k_tt, rate * label, state, work)
             update_sums(rules, state, rate, label, f_x, u_square, p_u)
         store_last(state, work, now, recent, x, label, k_tt, omdr, m)
         grown = counts[ATOMS] > m

@@ -9,7 +9,7 @@ import numpy as np
 
 from oklnumba.core.checks import warn
 from oklnumba.core.files import find_target, read_npz, refuse_damage, write_npz
-from oklnumba.core.inputs import PLAY_ROWS, dense_blocks, make_dense
+from oklnumba.core.inputs import PLAY_ROWS, cut_blocks, make_dense
 from oklnumba.core.params import to_spec
 from oklnumba.core.state import select_prefix
 from oklnumba.learners.base.contents import get_contents, restore_contents
@@ -28,9 +28,10 @@ NO_ROWS = 0, 0
 def add_digest(before: Digest, X: Any, y: np.ndarray) -> Digest:
     """Return the CRC-32 of all inputs and labels after more rows: the same however they are cut."""
     inputs, labels = before
-    for block in dense_blocks(X, PLAY_ROWS):
+    for part, block in cut_blocks(X, PLAY_ROWS):
         inputs = zlib.crc32(block.data, inputs)
-    return inputs, zlib.crc32(np.ascontiguousarray(y, dtype=np.float64).data, labels)
+        labels = zlib.crc32(np.ascontiguousarray(y[part], dtype=np.float64).data, labels)
+    return inputs, labels
 
 
 class Checkpoint:
