@@ -21,7 +21,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import clip, larger, smaller
 from oklnumba.hot.primitives.jit import DONE, NOT_FINITE, Array, hot, hot_apart
 from oklnumba.hot.primitives.linalg import entropy_map
 from oklnumba.hot.primitives.losses import loss_derivative, loss_value
@@ -62,12 +62,6 @@ class Aggregates(NamedTuple):
 
     forecasts: Array
     bounds: Array  # ML-Poly: on the regret against expert 0
-
-
-@hot
-def clip(forecast, B):
-    """Return the value in [-B, B] next to a forecast."""
-    return larger(-B, smaller(B, forecast))
 
 
 @hot

@@ -23,7 +23,7 @@ import numpy as np
 
 from oklnumba.hot.newton import sketch_append, sketch_solve
 from oklnumba.hot.primitives.dictionary import IN_SPAN, ald_grow, ald_residual, last_coordinate
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import clip, larger, smaller
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
@@ -147,7 +147,7 @@ def frequent_kons_rounds(X, y, first, kernel, newton, growth, state, work, out):
         ybar = dot(q, state.w, m)
         if not (abs(ybar) < np.inf and k_tt < np.inf):
             return t, NOT_FINITE
-        out.forecasts[t] = forecast = smaller(larger(ybar, -newton.C), newton.C)
+        out.forecasts[t] = forecast = clip(ybar, newton.C)
         g = loss_derivative(newton.loss, forecast, y[t])
         sketch_solve(state.S, state.L, counts[SKETCH_ROWS], alpha, q[:m], work)
         delta = larger(residual, 0.0)  # |phi_t - psi|^2, negative only by rounding

@@ -73,7 +73,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from oklnumba.hot.primitives.dictionary import JoiningRule, kors_keep, kors_probability
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import clip, larger
 from oklnumba.hot.primitives.jit import (
     ATOMS,
     DONE,
@@ -284,7 +284,7 @@ def sketched_kons_rounds(X, rounds, first, kernel, newton, sampling, state, sket
         ybar = dot(k, state.c, m) + dot(s, state.z, r)  # line 6
         if not abs(ybar) < np.inf:
             return t, NOT_FINITE
-        out.forecasts[t] = forecast = smaller(larger(ybar, -C), C)  # line 7, eq. 1
+        out.forecasts[t] = forecast = clip(ybar, C)  # line 7, eq. 1
         over = ybar - forecast  # h(ybar_t)
         if over != 0.0 and not schur > 0.0:
             return t, NOT_POSITIVE
@@ -408,8 +408,7 @@ def kons_rounds(y, eta, first, last, newton, block, totals, forecasts):
         ybar = block.offsets[i] + dot(H_i[first:i], block.c[first:i], n) + dot(s, z[first:i], n)
         if not abs(ybar) < np.inf:
             return i, NOT_FINITE
-        forecast = smaller(larger(ybar, -C), C)  # line 7, eq. 1
-        forecasts[i] = forecast
+        forecasts[i] = forecast = clip(ybar, C)  # line 7, eq. 1
         over = ybar - forecast  # h(ybar_t)
         if over != 0.0 and not schur > 0.0:
             return i, NOT_POSITIVE

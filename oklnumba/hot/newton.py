@@ -28,7 +28,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import clip, larger, smaller
 from oklnumba.hot.primitives.jit import (
     DONE,
     NEED_ROOM,
@@ -286,7 +286,7 @@ def newton_forecast(x, C, U, c, p):
     for j in range(r):
         p[0, j] = x[j]
     solve_rounds(U, p, 1, r)
-    return larger(-C, smaller(C, dot(p[0], c, r)))
+    return clip(dot(p[0], c, r), C)
 
 
 @hot

@@ -18,6 +18,12 @@ def smaller(a, b):
 
 
 @exact
+def clip(value, bound):
+    """Return the number of [-bound, bound] next to a value that is not NaN."""
+    return larger(-bound, smaller(bound, value))
+
+
+@exact
 def float_to_bits(x):
     """Return the bit pattern of a float64 as int64."""
     return np.float64(x).view(np.int64)

@@ -30,10 +30,9 @@ from oklnumba.hot.experts import (
     Aggregates,
     Aggregation,
     ExpertsState,
-    clip,
     experts_rounds,
 )
-from oklnumba.hot.primitives.elementary import larger, smaller
+from oklnumba.hot.primitives.elementary import clip, larger, smaller
 from oklnumba.hot.primitives.factor import has_label
 from oklnumba.hot.primitives.jit import DONE, UNBOUNDED, Array, Integers, exact, hot, unbind
 from oklnumba.hot.primitives.losses import SQUARED
