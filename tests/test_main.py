@@ -653,3 +653,14 @@ def test_lags_and_seasons_of_the_command_line(capsys, tmp_path):
     assert "--steps is for numbers and two classes, but there are 7" in three
     alone = said(capsys, "run", *table, "--learner", "Horizon", status=2)
     assert "needs learner; write it as in Horizon(LinearRidge())" in alone
+
+
+def test_the_options_for_all_faults_are_right_whatever_columns_are_called(tmp_path, capsys):
+    days = pd.date_range("2024-01-01", periods=80).astype(str)
+    texts = {"-town": ["Rome", "Oslo"] * 40, "it's": ["u", "v"] * 40}
+    frame = pd.DataFrame({"a day, of": days} | texts)
+    frame.assign(sold=range(80), x=[1.0, None] * 40).to_csv(tmp_path / "a.csv", index=False)
+    given = "run", str(tmp_path / "a.csv"), "--label", "sold", "--learner", "LinearRidge"
+    assert main(given) != 0
+    options = shlex.split(capsys.readouterr().err.rpartition("(")[2].rpartition(")")[0])
+    assert len(options) == 5 and "rounds    80" in said(capsys, *given, *options)

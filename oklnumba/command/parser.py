@@ -1,6 +1,7 @@
 """The arguments of the command ``oklnumba``, and its exit status."""
 
 import argparse
+import csv
 import os
 import signal
 import sys
@@ -70,7 +71,7 @@ def warm_up(args: argparse.Namespace) -> None:
 CALL = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)'"
 SEVERAL, FLAG = {"action": "append", "default": []}, {"action": "store_true"}
 LIST: dict[str, Any] = {"action": "extend", "default": []}  # given again, they add up
-NAMES = LIST | {"metavar": "A,B,C", "type": lambda text: text.split(",")}
+NAMES = LIST | {"metavar": "A,B,C", "type": lambda text: next(csv.reader([text])) or [""]}
 TASKS, LABELS = ("classification", "regression"), ("required", "optional")
 TABLE = {  # options of the commands that read a table
     "file": option(f"{FORMS}; or a data set of `oklnumba data list`", "FILE"),

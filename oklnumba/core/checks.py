@@ -1,8 +1,11 @@
 """Checks of single arguments: they return a plain value, or raise ValueError with what to do."""
 
+import csv
+import io
 import math
 import numbers
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -117,6 +120,17 @@ def warn_of_block(y: np.ndarray, before: int = 0) -> bool:
 def cut(text: str, longest: int = LONGEST) -> str:
     """Return a text, or its beginning and dots."""
     return text if len(text) <= longest else f"{text[: longest - 4]} ..."
+
+
+def write_option(name: str, *columns: Any) -> str:
+    """Return an option of the command line that takes columns, as a shell reads it.
+
+    They are a row of a CSV, since a name may have a comma; "=" is for one that begins with a dash.
+    """
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(columns)
+    text = row.getvalue()
+    return f"--{name}{'=' if text.startswith('-') else ' '}{shlex.quote(text)}"
 
 
 def as_plain(value: Any) -> Any:

@@ -4,7 +4,6 @@ Frames of any library are told by their methods. Sparse rows become dense one bl
 """
 
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oklnumba.core.checks import cut, repr_short, warn
+from oklnumba.core.checks import cut, repr_short, warn, write_option
 
 CHECKED_ROWS = 16384  # rows tested for NaN at once, so that checking takes little memory
 BLOCK_BYTES = 2**23
@@ -518,14 +517,11 @@ def _advise_options(faults: dict[int, str], names: Sequence[Any], has_gaps: bool
         "dates": [names[k] for k, fault in faults.items() if fault.endswith(FOR_DATES)],
         "encode": [names[k] for k, fault in faults.items() if fault.endswith(ENCODE)],
     }
-    given: list[tuple[str, Any, str]] = [
-        (name, some, ",".join(map(str, some))) for name, some in named.items() if some
-    ]
-    given += [("impute", "median", "median")] * has_gaps
-    python = ", ".join(f"{name}={value!r}" for name, value, text in given)
-    shell = " ".join(f"--{name} {shlex.quote(text)}" for name, value, text in given)
-    several = len(given) > 1 or any(len(some) > 1 for some in named.values())
-    return f"; for all of this: {python} ({shell})" * several
+    given = [(name, some) for name, some in named.items() if some]
+    python = [f"{name}={some!r}" for name, some in given] + ["impute='median'"] * has_gaps
+    shell = [write_option(name, *some) for name, some in given] + ["--impute median"] * has_gaps
+    several = len(python) > 1 or any(len(some) > 1 for name, some in given)
+    return f"; for all of this: {', '.join(python)} ({' '.join(shell)})" * several
 
 
 def column_as_floats(column: Any, where: str, is_label: bool = False, first: int = 0) -> np.ndarray:

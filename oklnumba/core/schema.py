@@ -4,6 +4,7 @@ The first rows with names give the schema, by which every later row is read. Arr
 """
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime, time
@@ -15,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from oklnumba.core import inputs
-from oklnumba.core.checks import number, repr_short, suggest, warn
+from oklnumba.core.checks import number, repr_short, suggest, warn, write_option
 from oklnumba.core.inputs import NONE, as_inputs, column_names, find_labels, is_frame
 
 MOST_VALUES = 100  # of an encoded column: rarer ones count as other
@@ -196,8 +197,9 @@ class Schema:
         if faults:
             hint = suggest(str(unknown[0]), map(str, missing)) if unknown else ""
             if unknown and not missing and what not in ("X", "x"):
-                hint = f"leave such columns out (drop={unknown[:1]}, --drop {unknown[0]}) or say "
-                hint += f"that they are the labels (label={unknown[0]!r}, --label {unknown[0]}); "
+                one, label = unknown[0], shlex.quote(str(unknown[0]))
+                hint = f"leave such columns out (drop={[one]}, {write_option('drop', one)}) or say "
+                hint += f"that they are the labels (label={one!r}, --label {label}); "
             said, names = " and ".join(faults), list_names(self.needed)
             raise ValueError(f"{what} {said}; {hint}the learner was taught {names}")
 

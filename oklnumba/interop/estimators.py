@@ -163,16 +163,19 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
     if not there.all():
         row = int(there.argmin())
         raise ValueError(f"{name} has no label at row {row}; drop the rows without one first")
-    if labels.dtype.kind in "biufU":
+    if labels.dtype.kind in "biuU":
         return labels
+    is_float = labels.dtype.kind == "f"
     plain = list(map(checks.as_plain, labels.tolist()))
     for row, label in enumerate(plain):
-        if type(label) not in (str, int, bool) or type(label) is not type(plain[0]):
+        one_kind = type(label) in (str, int, bool) and type(label) is type(plain[0])
+        if not (label.is_integer() if is_float else one_kind):
             raise ValueError(
                 f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
-                "labels must be all integers, all bools or all texts, np.asarray(y).astype(str)"
+                "labels must be all integers, all bools or all texts, np.asarray(y).astype(str); "
+                "OnlineRegressor forecasts numbers"
             )
-    return np.array(plain)
+    return labels if is_float else np.array(plain)
 
 
 class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
@@ -239,7 +242,7 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
         """
         with self._undo_on_error():
             rows, labels = self._validate(X, y, reset=True)
-            check_classification_targets(labels)
+            check_classification_targets(labels)  # warns of many
             classes = np.unique(labels)
             if len(classes) < 2:
                 cure = "if others come later use partial_fit(X, y), which accepts new ones"
@@ -283,8 +286,6 @@ class OnlineClassifier(OnlineEstimator, ClassifierMixin, BaseEstimator):
 
     def _take_new(self, y: np.ndarray) -> Learner:
         """Return the learner with a class for each label, and a spare one."""
-        if y.dtype.kind == "f":  # it warns of many integers
-            check_classification_targets(y)
         player: Any = getattr(self, "learner_", None)
         known, text = getattr(self, "classes_", y[:0]), y.dtype.kind == "U"
         if text != (known.dtype.kind == "U"):
