@@ -6,7 +6,7 @@ layers read it. There they count from ``scales.offsets``, the middle of each out
 label instead, which is added to their forecasts.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -37,26 +37,6 @@ def find_asked(rows: np.ndarray, asks: np.ndarray) -> np.ndarray:
     places = np.full(rows.max(initial=0) + 1, -1)
     places[rows[asks]] = np.flatnonzero(asks)
     return np.where(asks, -1, places[rows])
-
-
-def make_groups(
-    scales: Scales, budget: int, horizon: float, seed: list[int], atomless: Container[int] | None
-) -> Paced[list[Group]]:
-    """Return the members of each space, without rounds.
-
-    horizon : the round of the next restart, for room; atomless : those spaces of a saved state;
-    None: linear ones that are not wider than the budget.
-    """
-    spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
-    groups = []
-    for i, space in enumerate(spaces):
-        narrow = scales.width(space) <= budget and space.kernel == "linear"
-        needs_none = narrow if atomless is None else i in atomless
-        most = min(space.max_size, max(space.share * budget, 1))
-        size = 0 if needs_none else int(min(most, horizon))
-        groups.append(Group(space, scales, size, [*seed, space.seed]))
-        yield
-    return groups
 
 
 class Ensemble:

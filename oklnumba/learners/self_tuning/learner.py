@@ -376,9 +376,11 @@ class SelfTuning(Learner):
             return
         self._grow_trees(None)
         try:
-            self._ensemble = self._restarts.make_now(self._ensemble, self._played)
+            self._ensemble = self._restarts.next_ensemble(self._ensemble, self._played, None)
         except Trouble as trouble:
             self._raise_status(trouble.args[0], -1)
+        if self._played % settings.PERIOD == 0:
+            self._ensemble.end_period()
         self._forget_forecast()  # it was of the members before
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:
