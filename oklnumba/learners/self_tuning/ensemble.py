@@ -19,11 +19,12 @@ from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.hot.tuned.scaling import Looks
+from oklnumba.hot.tuned.space import Results
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, Member, Player, recall
+from oklnumba.learners.self_tuning.forecasters import Lasting, Member, Player, recall
+from oklnumba.learners.self_tuning.groups import Group, Groups
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.members import Group, Groups
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, ROW_ROOM, STAGES
 
@@ -52,19 +53,18 @@ class Ensemble:
         looks = [np.ascontiguousarray(getattr(scales, name)) for name in Looks._fields]
         self._looks, outputs = bind(Looks(*looks)), len(scales.offsets)
         self.lasting = Lasting(players, scales.offsets)
-        everyone: list[Forecaster] = [*groups, self.lasting]
+        everyone: list[Group | Lasting] = [*groups, self.lasting]
         names = [*(name for one in everyone for name in one.members), Member("last label")]
         certified = [name for one in everyone for name in one.certified]
         forecasts = np.zeros((len(names), ROW_ROOM, outputs))
         certificates = np.zeros((len(certified), 3, ROW_ROOM, outputs))
-        F, C = forecasts, certificates
-        for one in everyone:
-            one.forecasts, F = np.split(F, [len(one.members)])
-            one.certificates, C = np.split(C, [len(one.certified)])
-        self._last_labels = F[0]
         self.sizes = np.zeros((len(groups), BLOCK_ROWS), dtype=np.int64)
+        F, C = forecasts, certificates
         for group, sizes in zip(groups, self.sizes, strict=True):
-            group.bind_arguments(sizes)
+            some, F = np.split(F, [len(group.members)])
+            bounds, C = np.split(C, [len(group.certified)])
+            group.bind_arguments(Results(some, bounds, sizes))
+        self.lasting.forecasts, self.lasting.certificates, self._last_labels = F[:-1], C, F[-1]
         self.members = [name for name in names if name is not None]
         self._certified = [name for name in certified if name is not None]
         rows = np.flatnonzero([name is not None for name in names])

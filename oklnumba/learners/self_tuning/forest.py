@@ -36,8 +36,7 @@ from oklnumba.hot.tuned.forest import NODES, NUMBERS, PRIME, SEEN
 from oklnumba.hot.tuned.layers import LayerResults, ResidualState, mix_rounds, write_residuals
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
-from oklnumba.learners.self_tuning.regressions import Trouble
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Trouble
 from oklnumba.learners.self_tuning.restarts import Timetable
 
 ALL = 2**60  # numbers: more than a tree reads

@@ -15,15 +15,14 @@ from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.labels import NOT_ASKED, NOT_LATE, Rounds
-from oklnumba.learners.self_tuning.regressions import (
-    Trouble,
+from oklnumba.learners.self_tuning.groups import (
     Workspaces,
     make_regressions,
     make_workspace,
     measure_regressions,
     settle_regressions,
 )
+from oklnumba.learners.self_tuning.labels import NOT_ASKED, NOT_LATE, Rounds, Trouble
 
 
 class LayersState(NamedTuple):

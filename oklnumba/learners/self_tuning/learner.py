@@ -28,8 +28,7 @@ from oklnumba.learners.self_tuning.forecasters import (
     count_forecasts,
 )
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Rounds, check_sizes
-from oklnumba.learners.self_tuning.regressions import Trouble
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Rounds, Trouble, check_sizes
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
 

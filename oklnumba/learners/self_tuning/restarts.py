@@ -14,9 +14,8 @@ from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.forecasters import Player
-from oklnumba.learners.self_tuning.labels import Past, Rounds
-from oklnumba.learners.self_tuning.members import Group
-from oklnumba.learners.self_tuning.regressions import Trouble
+from oklnumba.learners.self_tuning.groups import Group
+from oklnumba.learners.self_tuning.labels import Past, Rounds, Trouble
 from oklnumba.learners.self_tuning.scales import Scales, spread_rows
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 
