@@ -206,10 +206,6 @@ class Ensemble:
         """Atoms in all dictionaries together."""
         return sum(group.size for group in self.groups)
 
-    def weights(self) -> np.ndarray:
-        """Return the posterior of the members in the next round, (K, N)."""
-        return np.stack([self.layers.posterior(k) for k in range(len(self.scales.offsets))])
-
     def best_members(self) -> list[str]:
         """Return who has the least comparator in each output's certificate."""
         return [str(self._certified[i]) for i in self.layers._state.layers.best]

@@ -109,11 +109,7 @@ class Forest(Stateful[loops.Trees, Any]):
 
         past(n) returns the first n rounds.
         """
-        if single is None:
-            work: Paced[list[loops.Trees]] | None = self._build(past, played, True)
-        else:
-            work = self.timetable.take_due(played, single, partial(self._build, past))
-        if work:
+        if work := self.timetable.take_due(played, single, partial(self._build, past)):
             self._take(finish(work))
             learned, first = past(played), played - played // settings.GROWTH_SHARE
             for start in range(first, played, settings.BLOCK_ROWS):

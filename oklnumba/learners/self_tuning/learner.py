@@ -128,13 +128,13 @@ class SelfTuning(Learner):
 
         By dynamic model averaging; the forecast has other weights, also negative ones.
         """
-        return self._of_outputs(self._ensemble_now().weights())
+        return self._of_outputs(self._ensemble_now().layers.weights())
 
     @property
     def leader(self) -> Member | list[Member]:
         """The member with the largest weight; a list of them for several outputs."""
         ensemble = self._ensemble_now()
-        leaders = [ensemble.members[i] for i in ensemble.weights().argmax(axis=1)]
+        leaders = [ensemble.members[i] for i in ensemble.layers.weights().argmax(axis=1)]
         return leaders if self._outputs > 1 else leaders[0]
 
     @property

@@ -42,12 +42,15 @@ class Timetable(Generic[T]):
     next_part: int = 0  # after how many rounds the part of the next work ends
 
     def take_due(
-        self, played: int, single: bool, begin: Callable[[int, bool], Paced[T]]
+        self, played: int, single: bool | None, begin: Callable[[int, bool], Paced[T]]
     ) -> Paced[T] | None:
         """Return the work that is due now, if any; else, in single rounds, do some of the next.
 
-        begin(due, at_once) returns the work that is due after so many rounds.
+        single : None: a work is due now in any case, out of schedule; begin(due, at_once) returns
+        the work that is due after so many rounds.
         """
+        if single is None:
+            return begin(played, True)
         due, *later = *(due for due in self.parts if due >= played), sys.maxsize
         self.next_part = self.parts.get((later if played == due else [due])[0], sys.maxsize)
         if played == due:
@@ -161,11 +164,9 @@ class Restarts(Stateful[RestartsState, None]):
         It goes on from the losses of the one before.
         """
         try:
-            if single is None:
-                work: Paced[Ensemble] | None = self._build(played, True)
-            elif work := self.timetable.take_due(played, single, self._build):
-                ensemble.free_members()  # before the memory of new ones is taken
-            if work:
+            if work := self.timetable.take_due(played, single, self._build):
+                if single is not None:  # else Ctrl-C leaves the members in force
+                    ensemble.free_members()  # before the memory of new ones is taken
                 with one_blas_thread:  # threads play several metrics
                     new = finish(work)
                 new.layers.take_losses(ensemble.layers)
