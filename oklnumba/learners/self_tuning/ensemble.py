@@ -70,12 +70,14 @@ class Ensemble:
         rows = np.flatnonzero([name is not None for name in names])
         proven = np.flatnonzero([name is not None for name in certified])
         self.layers = Layers(forecasts, certificates, rows, proven, outputs)
-        *others, lagged = groups  # the last space has lags
+        lagged = [group for group in groups if group.space.lags]  # the last space
+        others = [group for group in groups if not group.space.lags]
         others.sort(key=lambda one: one.space.metric is not None)  # small calls come last
-        self._lagged = Groups([lagged], scales.offsets)
-        self._others = Groups(others, scales.offsets)
-        self._of_groups = forecasts[: -1 - len(self.lasting.members)]
-        self._of_lagged = self._of_groups[-len(lagged.members) :]
+        self._lagged = [Groups(lagged, scales.offsets)] if lagged else []
+        self._others = [Groups(others, scales.offsets)] if others else []
+        stop = sum(len(group.members) for group in groups)
+        start = stop - sum(len(group.members) for group in lagged)
+        self._of_groups, self._of_lagged = forecasts[:stop], forecasts[start:stop]
         self._ahead: dict[int, np.ndarray] = {}  # notes of rounds that are not replayed yet
 
     def free_members(self) -> None:
@@ -98,11 +100,11 @@ class Ensemble:
         if not rounds.was_forecast:  # else these are there
             self._views = self.scales.look(rounds.X, rounds.known, self._looks)
             self._last_labels[:n] = self._views.base
-        self._run([self._lagged], rounds)
+        self._run(self._lagged, rounds)
         if judge:
             Y = judge(rounds.Y, self._of_lagged[:, :n], self.scales.offsets)
             rounds = rounds if Y is rounds.Y else rounds._replace(Y=Y)
-        self._run([self.lasting, self._others], rounds)
+        self._run([self.lasting, *self._others], rounds)
         if len(rounds.then.asked):
             first = STAGES + len(self.lasting.members)
             columns = slice(first, first + len(self._of_groups))
@@ -137,7 +139,7 @@ class Ensemble:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
         views = self.scales.look(rounds.X, rounds.known, self._looks)
         rounds = rounds._replace(Y=NO_LABELS, joins=True)
-        calls = [some.calls(rounds, views) for some in (self._lagged, self._others)]
+        calls = [some.calls(rounds, views) for some in (*self._lagged, *self._others)]
         run_together([*chain(*calls)], len(rounds.X))
         for group in self.groups:
             group.end_choice()
@@ -242,7 +244,8 @@ class Ensemble:
 
     def _list_dictionaries(self) -> list[tuple[str, Group]]:
         """Return the groups whose atoms are inputs alone, and the names of their atoms."""
-        return [(f"group{g}_atoms", group) for g, group in enumerate(self.groups[:-1])]
+        named = [(f"group{g}_atoms", group) for g, group in enumerate(self.groups)]
+        return [(name, group) for name, group in named if not group.space.lags]
 
     def parts(self) -> dict[str, Stateful]:
         """Return everything with a state, by name."""
