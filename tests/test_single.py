@@ -9,7 +9,7 @@ import pytest
 
 import oklnumba as okl
 from oklnumba.core.params import clone
-from oklnumba.learners.self_tuning.members import Groups
+from oklnumba.learners.self_tuning.groups import Groups
 from tests.battery import contents
 from tests.checks import COMPILED, refused
 

@@ -15,7 +15,7 @@ from oklnumba.hot.tuned.layers import layer_rounds
 COMPILE_THE_REST = """
 import oklnumba as okl
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.members import Groups
+from oklnumba.learners.self_tuning.groups import Groups
 
 def forecast_zero(self, rounds, offsets, out):
     for results in out:

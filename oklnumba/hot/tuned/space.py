@@ -147,7 +147,7 @@ class Results(NamedTuple):
 
     forecasts: Array  # (2 N + M, n, K): ridge and AWV of each regression in turn, then the rules
     certificates: Array  # (N, 3, n, K): loss, comparator and bound of AWV
-    sizes: Array  # (n,): atoms in all leaves after each round
+    sizes: Integers  # (n,): atoms in all leaves after each round
 
 
 class Tree(NamedTuple):
@@ -181,7 +181,7 @@ class Rows(NamedTuple):
     Z: Array  # (n, > cap): 1, the coordinates, zeros up to whole vectors
     to_map: Integers  # (n,): which rows map_rows maps
     widths: Array  # (n,): how many columns these are
-    sizes: Array  # (n,): atoms in the leaf after each round
+    sizes: Integers  # (n,): atoms in the leaf after each round
     a: Array  # (n,)
     growth: Array  # (n, K)
     k: Array  # (cap,): kernel values of a point

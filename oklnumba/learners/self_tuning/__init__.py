@@ -10,7 +10,7 @@ rows to learn and rows only to forecast, with NaN for y, alternate in a block.
     measure         the limits of usual labels, after 16, 24, 32, ... labels
     remember        y joins the last labels, and, cut to wide limits, the inputs of later rounds;
                     x is forecast with the label before y, and how the 13 before differ from it
-Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the other play:
+Ensemble.play (ensemble.py) then lets all who forecast play, one after the other:
 2. The space with lags, and the last label. The space plays as in 4, on x and these differences,
    learns y - last, and adds last to its forecasts
 3. Labels.judge: where y is beyond the limits and no forecast of 2 is near it, the median of the
@@ -22,7 +22,7 @@ Ensemble.play (ensemble.py) then lets one Forecaster (forecasters.py) after the 
     Group           a space: three Gaussian and a linear one, on x standardised (scales.py), and
                     three Laplacian ones, in a metric, with a tree of leaves. One call of
                     space_rounds plays a single round of all spaces; of a block, one call a leaf,
-                    in threads (Groups in members.py; the head of hot/tuned/space.py): a dictionary
+                    in threads (Groups in groups.py; the head of hot/tuned/space.py): a dictionary
                     by KORS, ridge regressions, AWV beside each, PA-I and descent. y counts from the
                     middle of the labels of the past, ``offsets``
 5. Layers: one forecast of all these, last among them (layers.py; the head of hot/tuned/layers.py):

@@ -6,7 +6,7 @@ layers read it. There they count from ``scales.offsets``, the middle of each out
 label instead, which is added to their forecasts.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,11 +19,12 @@ from oklnumba.hot.experts import LARGEST
 from oklnumba.hot.primitives.jit import bind
 from oklnumba.hot.tuned.layers import LayerResults, Recalled
 from oklnumba.hot.tuned.scaling import Looks
+from oklnumba.hot.tuned.space import Results
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.forecasters import Forecaster, Lasting, Member, Player, recall
+from oklnumba.learners.self_tuning.forecasters import Lasting, Member, Player, recall
+from oklnumba.learners.self_tuning.groups import Group, Groups
 from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Views
 from oklnumba.learners.self_tuning.layers import Layers
-from oklnumba.learners.self_tuning.members import Group, Groups
 from oklnumba.learners.self_tuning.scales import Scales
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, ROW_ROOM, STAGES
 
@@ -39,26 +40,6 @@ def find_asked(rows: np.ndarray, asks: np.ndarray) -> np.ndarray:
     return np.where(asks, -1, places[rows])
 
 
-def make_groups(
-    scales: Scales, budget: int, horizon: float, seed: list[int], atomless: Container[int] | None
-) -> Paced[list[Group]]:
-    """Return the members of each space, without rounds.
-
-    horizon : the round of the next restart, for room; atomless : those spaces of a saved state;
-    None: linear ones that are not wider than the budget.
-    """
-    spaces = [one for one in settings.SPACES if scales.median or one.kernel == "linear"]
-    groups = []
-    for i, space in enumerate(spaces):
-        narrow = scales.width(space) <= budget and space.kernel == "linear"
-        needs_none = narrow if atomless is None else i in atomless
-        most = min(space.max_size, max(space.share * budget, 1))
-        size = 0 if needs_none else int(min(most, horizon))
-        groups.append(Group(space, scales, size, [*seed, space.seed]))
-        yield
-    return groups
-
-
 class Ensemble:
     """All who forecast on the scales of one restart, and the layers, for K labels a round.
 
@@ -72,19 +53,18 @@ class Ensemble:
         looks = [np.ascontiguousarray(getattr(scales, name)) for name in Looks._fields]
         self._looks, outputs = bind(Looks(*looks)), len(scales.offsets)
         self.lasting = Lasting(players, scales.offsets)
-        everyone: list[Forecaster] = [*groups, self.lasting]
+        everyone: list[Group | Lasting] = [*groups, self.lasting]
         names = [*(name for one in everyone for name in one.members), Member("last label")]
         certified = [name for one in everyone for name in one.certified]
         forecasts = np.zeros((len(names), ROW_ROOM, outputs))
         certificates = np.zeros((len(certified), 3, ROW_ROOM, outputs))
-        F, C = forecasts, certificates
-        for one in everyone:
-            one.forecasts, F = np.split(F, [len(one.members)])
-            one.certificates, C = np.split(C, [len(one.certified)])
-        self._last_labels = F[0]
         self.sizes = np.zeros((len(groups), BLOCK_ROWS), dtype=np.int64)
+        F, C = forecasts, certificates
         for group, sizes in zip(groups, self.sizes, strict=True):
-            group.bind_arguments(sizes)
+            some, F = np.split(F, [len(group.members)])
+            bounds, C = np.split(C, [len(group.certified)])
+            group.bind_arguments(Results(some, bounds, sizes))
+        self.lasting.forecasts, self.lasting.certificates, self._last_labels = F[:-1], C, F[-1]
         self.members = [name for name in names if name is not None]
         self._certified = [name for name in certified if name is not None]
         rows = np.flatnonzero([name is not None for name in names])
@@ -225,10 +205,6 @@ class Ensemble:
     def size(self) -> int:
         """Atoms in all dictionaries together."""
         return sum(group.size for group in self.groups)
-
-    def weights(self) -> np.ndarray:
-        """Return the posterior of the members in the next round, (K, N)."""
-        return np.stack([self.layers.posterior(k) for k in range(len(self.scales.offsets))])
 
     def best_members(self) -> list[str]:
         """Return who has the least comparator in each output's certificate."""

@@ -1,4 +1,4 @@
-"""Who forecasts in SelfTuning: spaces (members.py), trees and experts."""
+"""Who forecasts in SelfTuning: names of all members; trees and experts, as Lasting plays them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -80,18 +80,6 @@ def count_forecasts(space: Space) -> int:
     return 2 * len(space.ridges) + len(space.aggressiveness) + len(space.steps)
 
 
-class Forecaster:
-    """Some members, which forecast each round, then learn it, in an ensemble.
-
-    Forecasts count from ``offsets``, (K,), of the ensemble.
-    """
-
-    members: list[Member | None]  # who makes each of its forecasts; None: nobody
-    certified: list[Member | None]  # whose each of its certificates is
-    forecasts: np.ndarray  # (members, ROW_ROOM, K): where it writes, its part of the ensemble's
-    certificates: np.ndarray  # (certified, 3, ROW_ROOM, K)
-
-
 def recall(forecasts: np.ndarray, rounds: Rounds, columns: slice) -> None:
     """Write in place of forecasts of late rows, (n, E, K), those made at the time, if known."""
     made, asked = rounds.then
@@ -118,13 +106,15 @@ class Losses(NamedTuple):
     lost: Annotated[Array, "experts", "outputs"]  # by experts, which the certificate names
 
 
-class Lasting(Stateful[Losses, None], Forecaster):
+class Lasting(Stateful[Losses, None]):
     """Trees and experts, which no restart makes anew; in a replay, what they forecast at the time.
 
     recorded : (n, E, K), what they have just forecast.
     """
 
     _layout = Losses
+    forecasts: np.ndarray  # (members, ROW_ROOM, K), from offsets: where it writes, as groups do
+    certificates: np.ndarray  # (experts, 3, ROW_ROOM, K)
 
     def __init__(self, players: Sequence[Player], offsets: np.ndarray):
         self._players, self._offsets = players, offsets

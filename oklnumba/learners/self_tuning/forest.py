@@ -36,8 +36,7 @@ from oklnumba.hot.tuned.forest import NODES, NUMBERS, PRIME, SEEN
 from oklnumba.hot.tuned.layers import LayerResults, ResidualState, mix_rounds, write_residuals
 from oklnumba.learners.self_tuning import settings
 from oklnumba.learners.self_tuning.forecasters import Member, recall
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds
-from oklnumba.learners.self_tuning.regressions import Trouble
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Past, Rounds, Trouble
 from oklnumba.learners.self_tuning.restarts import Timetable
 
 ALL = 2**60  # numbers: more than a tree reads
@@ -110,11 +109,7 @@ class Forest(Stateful[loops.Trees, Any]):
 
         past(n) returns the first n rounds.
         """
-        if single is None:
-            work: Paced[list[loops.Trees]] | None = self._build(past, played, True)
-        else:
-            work = self.timetable.take_due(played, single, partial(self._build, past))
-        if work:
+        if work := self.timetable.take_due(played, single, partial(self._build, past)):
             self._take(finish(work))
             learned, first = past(played), played - played // settings.GROWTH_SHARE
             for start in range(first, played, settings.BLOCK_ROWS):

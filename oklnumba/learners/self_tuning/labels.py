@@ -20,6 +20,10 @@ REMEMBERED = settings.BLOCK_ROWS + LONG_WINDOW  # labels: of a block, and as man
 ALL_REMEMBERED = np.full(settings.BLOCK_ROWS, REMEMBERED)
 
 
+class Trouble(Exception):
+    """A compiled loop ended with this status, not DONE, after so many rounds."""
+
+
 class Known(NamedTuple):
     """The labels that were known when each of n rounds was forecast; missing ones count as 0."""
 

@@ -15,15 +15,14 @@ from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.labels import NOT_ASKED, NOT_LATE, Rounds
-from oklnumba.learners.self_tuning.regressions import (
-    Trouble,
+from oklnumba.learners.self_tuning.groups import (
     Workspaces,
     make_regressions,
     make_workspace,
     measure_regressions,
     settle_regressions,
 )
+from oklnumba.learners.self_tuning.labels import NOT_ASKED, NOT_LATE, Rounds, Trouble
 
 
 class LayersState(NamedTuple):
@@ -127,12 +126,13 @@ class Layers(Stateful[LayersState, None]):
 
     # ---- members ----
 
-    def posterior(self, k: int) -> np.ndarray:
-        """Return the posterior of the members in the next round, (N,)."""
+    def weights(self) -> np.ndarray:
+        """Return the posterior of the members in the next round, (K, N)."""
         at, layers = settings.POSTERIOR, self._state.layers
-        weights, (kind, share) = np.empty(layers.member_losses.shape[1]), settings.FIRST_LAYER[at]
-        state = ExpertsState(layers.totals[k, at], layers.squares[k, at], layers.tally[k, at])
-        write_weights(Aggregation(kind, SQUARED, LEARNED, share), 0, state, weights)
+        weights, (kind, share) = np.empty_like(layers.member_losses), settings.FIRST_LAYER[at]
+        for k, of_output in enumerate(weights):
+            state = ExpertsState(layers.totals[k, at], layers.squares[k, at], layers.tally[k, at])
+            write_weights(Aggregation(kind, SQUARED, LEARNED, share), 0, state, of_output)
         return weights
 
     def take_losses(self, other: Self) -> None:

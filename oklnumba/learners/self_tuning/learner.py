@@ -28,8 +28,7 @@ from oklnumba.learners.self_tuning.forecasters import (
     count_forecasts,
 )
 from oklnumba.learners.self_tuning.forest import AMENDED, Forest, Residuals
-from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Rounds, check_sizes
-from oklnumba.learners.self_tuning.regressions import Trouble
+from oklnumba.learners.self_tuning.labels import NO_LABELS, Labels, Rounds, Trouble, check_sizes
 from oklnumba.learners.self_tuning.restarts import Restarts
 from oklnumba.learners.self_tuning.scales import Scales
 
@@ -129,13 +128,13 @@ class SelfTuning(Learner):
 
         By dynamic model averaging; the forecast has other weights, also negative ones.
         """
-        return self._of_outputs(self._ensemble_now().weights())
+        return self._of_outputs(self._ensemble_now().layers.weights())
 
     @property
     def leader(self) -> Member | list[Member]:
         """The member with the largest weight; a list of them for several outputs."""
         ensemble = self._ensemble_now()
-        leaders = [ensemble.members[i] for i in ensemble.weights().argmax(axis=1)]
+        leaders = [ensemble.members[i] for i in ensemble.layers.weights().argmax(axis=1)]
         return leaders if self._outputs > 1 else leaders[0]
 
     @property
@@ -376,9 +375,11 @@ class SelfTuning(Learner):
             return
         self._grow_trees(None)
         try:
-            self._ensemble = self._restarts.make_now(self._ensemble, self._played)
+            self._ensemble = self._restarts.next_ensemble(self._ensemble, self._played, None)
         except Trouble as trouble:
             self._raise_status(trouble.args[0], -1)
+        if self._played % settings.PERIOD == 0:
+            self._ensemble.end_period()
         self._forget_forecast()  # it was of the members before
 
     def _forecast(self, X: np.ndarray) -> np.ndarray:

@@ -12,10 +12,10 @@ from oklnumba.core.guard import Paced, finish, one_blas_thread
 from oklnumba.core.state import Stateful
 from oklnumba.hot.primitives.jit import SPARSE, Array, Integers
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.ensemble import Ensemble, make_groups
+from oklnumba.learners.self_tuning.ensemble import Ensemble
 from oklnumba.learners.self_tuning.forecasters import Player
-from oklnumba.learners.self_tuning.labels import Past, Rounds
-from oklnumba.learners.self_tuning.regressions import Trouble
+from oklnumba.learners.self_tuning.groups import Group
+from oklnumba.learners.self_tuning.labels import Past, Rounds, Trouble
 from oklnumba.learners.self_tuning.scales import Scales, spread_rows
 from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 
@@ -42,12 +42,15 @@ class Timetable(Generic[T]):
     next_part: int = 0  # after how many rounds the part of the next work ends
 
     def take_due(
-        self, played: int, single: bool, begin: Callable[[int, bool], Paced[T]]
+        self, played: int, single: bool | None, begin: Callable[[int, bool], Paced[T]]
     ) -> Paced[T] | None:
         """Return the work that is due now, if any; else, in single rounds, do some of the next.
 
-        begin(due, at_once) returns the work that is due after so many rounds.
+        single : None: a work is due now in any case, out of schedule; begin(due, at_once) returns
+        the work that is due after so many rounds.
         """
+        if single is None:
+            return begin(played, True)
         due, *later = *(due for due in self.parts if due >= played), sys.maxsize
         self.next_part = self.parts.get((later if played == due else [due])[0], sys.maxsize)
         if played == due:
@@ -150,46 +153,50 @@ class Restarts(Stateful[RestartsState, None]):
         most = max(settings.SAMPLED_NUMBERS // X.shape[1], settings.FEWEST_SAMPLED)
         return X[spread_rows(len(X), min(most, settings.KEPT_ROWS))]
 
-    def next_ensemble(self, ensemble: Ensemble, played: int, single: bool) -> Ensemble:
-        """Return the ensemble of the next round: a new one, if there is a restart now."""
+    def pays(self, played: int) -> bool:
+        """Return whether a restart pays: the last one is over a sixteenth of the rounds ago."""
+        recent = (played - self.last) * settings.GROWTH_SHARE <= played
+        return played >= settings.RESTARTS[0] and not recent and played < self.end
+
+    def next_ensemble(self, ensemble: Ensemble, played: int, single: bool | None) -> Ensemble:
+        """Return the ensemble of the next round: a new one if a restart is due, or ``single`` None.
+
+        It goes on from the losses of the one before.
+        """
         try:
             if work := self.timetable.take_due(played, single, self._build):
-                ensemble.free_members()  # before the memory of new ones is taken
-                ensemble = self._make_next(ensemble, work, played)
+                if single is not None:  # else Ctrl-C leaves the members in force
+                    ensemble.free_members()  # before the memory of new ones is taken
+                with one_blas_thread:  # threads play several metrics
+                    new = finish(work)
+                new.layers.take_losses(ensemble.layers)
+                self._counts[LAST], ensemble = played, new
         except Trouble as trouble:
             raise Trouble(trouble.args[0], -1) from None  # in the last round played
         if played == self.end:
             self._keep_few(self._state.inputs[:0], played)
         return ensemble
 
-    def pays(self, played: int) -> bool:
-        """Return whether a restart pays: the last one is over a sixteenth of the rounds ago."""
-        recent = (played - self.last) * settings.GROWTH_SHARE <= played
-        return played >= settings.RESTARTS[0] and not recent and played < self.end
-
-    def make_now(self, ensemble: Ensemble, played: int) -> Ensemble:
-        """Return the ensemble of a restart out of schedule."""
-        ensemble = self._make_next(ensemble, self._build(played, True), played)
-        if played % settings.PERIOD == 0:
-            ensemble.end_period()
-        return ensemble
-
-    def _make_next(self, ensemble: Ensemble, work: Paced[Ensemble], played: int) -> Ensemble:
-        """Return the ensemble that the work makes, which goes on from the losses of this one."""
-        with one_blas_thread:  # threads play several metrics
-            new = finish(work)
-        new.layers.take_losses(ensemble.layers)
-        self._counts[LAST] = played
-        return new
-
     def make_ensemble(
         self, scales: Scales, end: int, atomless: Container[int] | None = None
     ) -> Paced[Ensemble]:
-        """Return the ensemble, without rounds, that is in force after round ``end``."""
+        """Return the ensemble, without rounds, that is in force after round ``end``.
+
+        atomless : numbers of the groups without dictionaries in a saved state; None: linear ones
+        that are not wider than the budget have none.
+        """
         restarts = sum(restart <= end for restart in self.timetable.parts)
         horizon = (*self.timetable.parts, np.inf)[restarts]  # of its rounds
-        seed = [self._seed, restarts]
-        groups = yield from make_groups(scales, self._budget, horizon, seed, atomless)
+        groups: list[Group] = []
+        for space in settings.SPACES:
+            if scales.median == 0.0 and space.kernel != "linear":
+                continue
+            narrow = scales.width(space) <= self._budget and space.kernel == "linear"
+            needs_none = narrow if atomless is None else len(groups) in atomless
+            most = min(space.max_size, max(space.share * self._budget, 1))
+            size = 0 if needs_none else int(min(most, horizon))
+            groups.append(Group(space, scales, size, [self._seed, restarts, space.seed]))
+            yield
         return Ensemble(scales, groups, self._players)
 
     def _build(self, end: int, at_once: bool) -> Paced[Ensemble]:

@@ -1,39 +1,39 @@
-"""The spaces of SelfTuning, with ridge regressions and rules on their coordinates."""
+"""Groups of members, each on a space of SelfTuning; ridge regressions, also those of layers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from oklnumba.core.arrays import count_lines, free_pages, pad_row_length, round_up_to_vector, unpack
+from oklnumba.core.arrays import (
+    aligned_zeros,
+    count_lines,
+    free_pages,
+    make_pass_work,
+    pad_row_length,
+    round_up_to_vector,
+    unpack,
+)
 from oklnumba.core.guard import FEWEST_ROUNDS
-from oklnumba.core.health import Part
+from oklnumba.core.health import Factored, Part, measure_part
 from oklnumba.core.state import Coins, Stateful
 from oklnumba.hot.primitives.dictionary import RANK
+from oklnumba.hot.primitives.factor import ROUND, Factor, Pending, finish_pending
 from oklnumba.hot.primitives.jit import ATOMS, DONE, bind, enter
-from oklnumba.hot.primitives.udu import LANES
+from oklnumba.hot.primitives.udu import LANES, TOGETHER, Forgetting
 from oklnumba.hot.tuned import space as loops
 from oklnumba.learners.awv import TOTALS
 from oklnumba.learners.base.expansion import measure_span
 from oklnumba.learners.self_tuning import settings
-from oklnumba.learners.self_tuning.forecasters import Forecaster, name_forecasters
-from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_ASKED, Rounds, Views
-from oklnumba.learners.self_tuning.regressions import (
-    Trouble,
-    Workspaces,
-    make_regressions,
-    make_rows,
-    measure_regressions,
-    settle_regressions,
-)
+from oklnumba.learners.self_tuning.forecasters import name_forecasters
+from oklnumba.learners.self_tuning.labels import NO_LABELS, NOT_ASKED, Rounds, Trouble, Views
 from oklnumba.learners.self_tuning.scales import Scales
-from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Space
-
-MOST = len(settings.SPACES)  # groups
+from oklnumba.learners.self_tuning.settings import BLOCK_ROWS, Ridge, Space
 
 
-class Group(Stateful[loops.GroupState, None], Forecaster):
+class Group(Stateful[loops.GroupState, None]):
     """The members of a space in each leaf of its tree, and its dictionaries by KORS.
 
     A dictionary has at most ``max_size`` atoms; if 0, the coordinates are the inputs. Once all are
@@ -47,10 +47,9 @@ class Group(Stateful[loops.GroupState, None], Forecaster):
         self.members = name_forecasters(space, getattr(self._kernel, "sigma", None))
         self.certified = self.members[1 : 2 * len(space.ridges) : 2]  # AWV of each regression
         self._max_size, self._seed = max_size, seed
-        self.tree = scales.tree(space)
+        self.tree = tree = scales.tree(space)
         self.coins, self.is_full = Coins(seed), max_size == 0
-        tree, signs = self.tree, scales.signs
-        d, K, leaves = len(tree.scales), len(signs), len(tree.columns) + 1
+        d, K, leaves = len(tree.scales), len(scales.signs), len(tree.columns) + 1
         cap = pad_row_length(round_up_to_vector(max_size))
         r, rates = round_up_to_vector((max_size or d) + 1), (*space.aggressiveness, *space.steps)
         self._make_state(
@@ -64,7 +63,7 @@ class Group(Stateful[loops.GroupState, None], Forecaster):
         state.U[0] = 0.0  # so that one leaf alone gets its memory now, not in its first round
         codes = [loops.PASSIVE_AGGRESSIVE] * len(space.aggressiveness)
         codes += [loops.DESCENT] * len(space.steps)
-        rules = np.array(codes, dtype=np.int64), np.array(rates, dtype=float), signs
+        rules = np.array(codes, dtype=np.int64), np.array(rates, dtype=float), scales.signs
         self._parts = (
             loops.Dictionaries(
                 self._kernel._code(), max_size, state.counts, state.atoms, state.weights,
@@ -75,9 +74,8 @@ class Group(Stateful[loops.GroupState, None], Forecaster):
             loops.Sums(state.latest, state.total),
         )  # fmt: skip
 
-    def bind_arguments(self, sizes: np.ndarray) -> None:
-        """Bind what the loops take; sizes : (BLOCK_ROWS,), where they write."""
-        results = loops.Results(self.forecasts, self.certificates, sizes)
+    def bind_arguments(self, results: loops.Results) -> None:
+        """Set what the loops take; results : where they write."""
         scores = int(self.space.normal_scores)
         self.arguments = loops.Space(*self._parts, results, self.tree, scores)
 
@@ -266,4 +264,85 @@ class Groups:
 
 def bind_all(arguments: list[Any]) -> Any:
     """Return what loops take of each group, bound; always so many, so that types are the same."""
-    return bind(tuple((list(map(bind, arguments)) * MOST)[:MOST]))
+    most = len(settings.SPACES)
+    return bind(tuple((list(map(bind, arguments)) * most)[:most]))
+
+
+# ---- ridge regressions of groups and layers, and workspace: memory for the loops ----
+
+
+@dataclass
+class Workspaces:
+    """Workspace of threads: one is made when no other is idle, so as many as play at once."""
+
+    make: Callable[[], Any]
+    idle: list[Any] = field(default_factory=list)
+
+    def take(self) -> Any:
+        """Return workspace that no other thread uses; after use append it to ``idle``."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            return self.make()
+
+
+def make_rows(n: int, spaces: Sequence[loops.Space]) -> loops.Rows:
+    """Return workspace for n rounds of a leaf of any of these spaces."""
+    widest = max((one.regressions for one in spaces), key=lambda one: one.c.shape[-1])
+    cap = max(one.dictionaries.unit_R.shape[-1] for one in spaces)
+    count = max(len(one.results.forecasts) for one in spaces)
+    regressions = max(len(one.regressions.forgetting) for one in spaces)
+    return make_workspace(n, widest, cap, count, regressions)
+
+
+def make_workspace(
+    n: int, regressions: loops.Regressions, cap: int, forecasts: int, count: int
+) -> loops.Rows:
+    """Return workspace for n rounds of ``count`` regressions, no wider than these."""
+    U, outputs = regressions.U[0, 0], regressions.c.shape[2]
+    return loops.Rows(
+        forecasts=np.zeros((forecasts, n, outputs)), certificates=np.zeros((count, 3, n, outputs)),
+        Z=aligned_zeros(n, regressions.c.shape[-1]), to_map=np.zeros(n, dtype=np.int64),
+        widths=np.zeros(n, dtype=np.int64), sizes=np.zeros(n, dtype=np.int64),
+        a=np.zeros(n), growth=np.zeros((n, outputs)),
+        k=aligned_zeros(cap), b=aligned_zeros(cap), q=aligned_zeros(TOGETHER, cap),
+        passes=make_pass_work(U),
+    )  # fmt: skip
+
+
+def make_regressions(
+    ridges: tuple[Ridge, ...], U: np.ndarray, inv_d: np.ndarray, c: np.ndarray, totals: np.ndarray
+) -> loops.Regressions:
+    """Return regressions of several leaves; the arrays are the state."""
+    numbers = []
+    for lam, half_life in ridges:
+        discount = 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
+        numbers.append(Forgetting(discount, 1.0 / discount, 1.0 / lam))
+    forgetting = np.array(numbers)
+    inv_d[:] = forgetting[:, 2:]
+    columns = np.zeros((*U.shape[:2], 2), dtype=np.int64)
+    pending = Pending(columns, *aligned_zeros(3, *U.shape[:2], U.shape[-1]))
+    return loops.Regressions(U, inv_d, c, totals, pending, forgetting)
+
+
+def settle_regressions(regressions: loops.Regressions) -> None:
+    """Add the rounds that wait for the next pass over U to U and D."""
+    for at in zip(*regressions.pending.columns[..., ROUND].nonzero(), strict=True):
+        pending = Pending(*[a[at] for a in regressions.pending])
+        factor = Factor(regressions.U[at], regressions.inv_d[at], regressions.c[at], pending)
+        forgetting = Forgetting(*regressions.forgetting[at[1]].tolist())
+        finish_pending(factor, forgetting, make_pass_work(factor.U))
+
+
+def measure_regressions(
+    names: list[str], regressions: loops.Regressions, leaf: int, r: int, scales: Sequence[float]
+) -> tuple[list[Part], list[np.ndarray]]:
+    """Return the parts of a leaf's matrices, of r columns, and the functions that they give."""
+    parts, functions = [], []
+    for i, name in enumerate(names):
+        U, inv_d = unpack(regressions.U[leaf, i], r), regressions.inv_d[leaf, i, :r]
+        matrix = Factored(U, r, 1.0 / inv_d)
+        estimates = [matrix.half_solve(c) for c in regressions.c[leaf, i]]
+        parts.append(measure_part("lam I + sum z z'", matrix, estimates, scales).named(name))
+        functions += estimates
+    return parts, functions
