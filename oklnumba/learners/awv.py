@@ -109,7 +109,7 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
     _layout = KernelAWVState
     _REMEDY = REMEDY
     _traits = CERTIFIED._replace(run_rows=1024, block_rows=cholesky.BLOCK)
-    _is_ridge = False
+    _forecaster = "awv"
     _INSTEAD = "use PKAWV or NystromAWV"
 
     kernel: Kernel = required(check_kernel)
@@ -119,6 +119,7 @@ class KernelAWV(GrowingFactor[KernelAWVState, None]):
     def _start(self, d: int) -> None:
         self._lam, kernel = self._hyper.lam, self._hyper.kernel
         self._kernel = kernel._code() if isinstance(kernel, Compiled) else None
+        self._is_ridge = self._forecaster == "ridge"
         self._make_state(outputs=self._outputs, totals=TOTALS, d=d, counts=1)
         self._one_round = make_results(1, self._outputs)
 
@@ -219,7 +220,7 @@ class KernelRidge(KernelAWV):
     0.282367
     """
 
-    _is_ridge = True
+    _forecaster = "ridge"
 
 
 class FeatureFactor(Learner[FactorT, PassWork]):
@@ -270,12 +271,9 @@ class FeatureRidge(FeatureFactor[FeaturesT]):
     _REMEDY = REMEDY
     _traits = CERTIFIED._replace(in_threads=True, block_rows=FEATURE_ROWS)
 
-    def _start_ridge(
-        self, writer: tuple[Callable, int], is_ridge: bool, discount: float, **lengths: int
-    ) -> None:
-        """Make the state as ``_start_factor`` does, and room for what rounds write."""
-        self._start_factor(writer, discount, totals=TOTALS, **lengths)
-        self._is_ridge = is_ridge
+    def _start_forecaster(self, forecaster: str) -> None:
+        """Take the forecaster, and make room for what rounds write."""
+        self._is_ridge = forecaster == "ridge"
         self._single_arguments: tuple | None = None  # those of single rounds
         self._results = make_results(FEATURE_ROWS, self._outputs)
 
@@ -386,7 +384,8 @@ class PKAWV(FeatureRidge[loops.FeatureState]):
 
     def _start(self, d: int) -> None:
         p = self._hyper
-        self._start_ridge(p.features._writer(d), p.forecaster == "ridge", p.discount)
+        self._start_factor(p.features._writer(d), p.discount, totals=TOTALS)
+        self._start_forecaster(p.forecaster)
 
     def _feature_map(self) -> Features:
         return self._hyper.features
@@ -419,7 +418,7 @@ class LinearAWV(Game[loops.FeatureState, PassWork], FeatureRidge[loops.FeatureSt
     """
 
     _layout = loops.FeatureState
-    _is_ridge, _can_widen = False, True
+    _forecaster, _can_widen = "awv", True
 
     lam: float = positive(1.0)
     _: KW_ONLY
@@ -429,7 +428,8 @@ class LinearAWV(Game[loops.FeatureState, PassWork], FeatureRidge[loops.FeatureSt
         def write(X: np.ndarray, out: np.ndarray) -> None:
             out[: len(X), :d] = X
 
-        self._start_ridge((write, d), self._is_ridge, self._hyper.discount)
+        self._start_factor((write, d), self._hyper.discount, totals=TOTALS)
+        self._start_forecaster(self._forecaster)
 
     def _facts(self) -> Facts:
         return describe_space(self, f"the linear functions of {self.size} inputs")
@@ -472,4 +472,4 @@ class LinearRidge(LinearAWV):
     0.5
     """
 
-    _is_ridge = True
+    _forecaster = "ridge"

@@ -55,6 +55,7 @@ class FrequentKONS(Curved[loops.FrequentKONSState, loops.Work]):
     """
 
     _layout = loops.FrequentKONSState
+    _REMEDY = "raise alpha, lower eta, or scale the inputs"
 
     _: KW_ONLY
     rank: int = count(25, least=1)

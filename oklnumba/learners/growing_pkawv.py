@@ -13,7 +13,7 @@ from oklnumba.core.params import KW_ONLY, choice, clone, count, discount_factor,
 from oklnumba.hot.awv import BEST, EXCESS, GROWTH, LARGEST, LOSS
 from oklnumba.hot.primitives.factor import Factor
 from oklnumba.hot.primitives.jit import UNBOUNDED, Array, Integers
-from oklnumba.learners.awv import FORECASTERS, FeatureRidge, describe_space
+from oklnumba.learners.awv import FORECASTERS, TOTALS, FeatureRidge, describe_space
 from oklnumba.learners.base.engine import Facts, Trace
 
 PAST, DEGREE = range(2)  # entries of the counts: rounds in ``past``, and the degree
@@ -91,8 +91,8 @@ class GrowingPKAWV(FeatureRidge[GrowingState]):
         """Make the state for features of a degree, before the first round."""
         p = self._hyper
         features = TaylorFeatures(degree, sigma=p.features.sigma, center=p.features.center)
-        is_ridge = p.forecaster == "ridge"
-        self._start_ridge(features._writer(d), is_ridge, p.discount, counts=2, d=d)
+        self._start_factor(features._writer(d), p.discount, totals=TOTALS, counts=2, d=d)
+        self._start_forecaster(p.forecaster)
         self._counts[DEGREE] = degree
 
     def _facts(self) -> Facts:
