@@ -301,6 +301,18 @@ def test_times_that_an_index_leaves_out_are_warned_of_where_rows_are_counted(pla
             play(outer(learner), QUARTERS[5:], y.set_axis(times).drop(times[70:75]))
 
 
+def test_nights_and_weekends_without_rows_are_no_gaps_and_a_gap_at_midnight_is_one():
+    hours, y = pd.date_range("2026-02-02", periods=40 * N, freq="h"), QUARTERS[:, 0]
+    by_day = hours[(hours.hour >= 8) & (hours.hour < 18)]
+    play = okl.Lags(okl.LinearRidge()).partial_fit
+    with warnings.catch_warnings(action="error"):
+        for times in (by_day, by_day[by_day.day_of_week < 5], hours):
+            play(QUARTERS, pd.Series(y, index=times[:N]))
+    for times in (hours.delete(range(70, 91)), by_day.delete(range(70, 75))):
+        with pytest.warns(UserWarning, match="row 70 comes .* fill their labels"):
+            play(QUARTERS, pd.Series(y, index=times[:N]))
+
+
 def test_an_estimator_that_shuffles_rows_takes_times_in_any_order():
     times = pd.date_range("2026-03-29", periods=N)[::-1]
     X, y = pd.DataFrame(QUARTERS, index=times), pd.Series(SIGNS, index=times)
@@ -336,6 +348,9 @@ def test_labels_in_another_order_of_columns_are_refused(tmp_path):
         one.partial_fit(QUARTERS, labels).partial_fit(QUARTERS, labels.to_numpy())
         one.learn_one(QUARTERS[0], labels.iloc[0]).learn_one(QUARTERS[0], [0.0, 0.0])
     assert learner.reset().partial_fit(QUARTERS, swapped).rounds == N
+    learner.reset()
+    refused("known", learner.partial_fit, QUARTERS, labels, known=np.full(N, N))
+    assert learner.partial_fit(QUARTERS, labels.to_numpy()).partial_fit(QUARTERS, swapped)
 
 
 def test_outputs_have_the_names_of_label_columns_where_labels_are_missing_too(tmp_path):

@@ -134,6 +134,7 @@ def test_a_t_bar_of_the_horizon_leaves_that_round_to_pomd_after_a_save_too(tmp_p
     np.testing.assert_array_equal(again.predict(X), learner.predict(X))
 
 
+@pytest.mark.skipif(numba.config.BOUNDSCHECK, reason="loops that check do not vectorise alike")
 @pytest.mark.parametrize(
     "kernel", [okl.Gaussian(4.0), okl.Polynomial(3), okl.Laplacian(50.0, norm=1)]
 )

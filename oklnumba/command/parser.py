@@ -68,10 +68,18 @@ def warm_up(args: argparse.Namespace) -> None:
     print(f"{sum(seconds.values()):7.2f} s  in all; {where}")
 
 
+def split_names(text: str) -> list[str]:
+    """Return the names in a row of a CSV."""
+    try:
+        return next(csv.reader([text], strict=True)) or [""]
+    except csv.Error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a row of a CSV: {error}") from None
+
+
 CALL = "a class of oklnumba, or a call such as 'FOGD(eta=0.3)'"
 SEVERAL, FLAG = {"action": "append", "default": []}, {"action": "store_true"}
 LIST: dict[str, Any] = {"action": "extend", "default": []}  # given again, they add up
-NAMES = LIST | {"metavar": "A,B,C", "type": lambda text: next(csv.reader([text])) or [""]}
+NAMES = LIST | {"metavar": "A,B,C", "type": split_names}
 TASKS, LABELS = ("classification", "regression"), ("required", "optional")
 TABLE = {  # options of the commands that read a table
     "file": option(f"{FORMS}; or a data set of `oklnumba data list`", "FILE"),

@@ -26,6 +26,7 @@ SHORT = 6  # larger arrays are shown by their shape
 MOST = 2**63 - 1  # of a count: compiled loops count in 64 bits
 FEWEST_EQUAL = 30  # labels of a block that is warned of
 LONG_SHARE = 0.05  # of the rows, at least, in such a block
+DAY = 86_400e6  # microseconds
 CHANCE = 1e-6  # that a random order has such a block, at most
 
 
@@ -56,10 +57,11 @@ def warn_of_order(X: Any, y: Any) -> None:
         )
 
 
-def warn_of_time(*tables: Any, counted_by: str | None = None) -> None:
+def warn_of_time(*tables: Any, counted_by: tuple[str, str] | None = None) -> None:
     """Warn if times that are pandas' index go back: rows are played in their order.
 
-    counted_by : the class, if any, that takes rows for steps in time: warn of times left out.
+    counted_by : the class that takes rows for steps in time, if any, and what to do about labels:
+    warn of times left out.
     """
     for table in tables:
         times: Any = getattr(table, "index", None)
@@ -74,11 +76,11 @@ def warn_of_time(*tables: Any, counted_by: str | None = None) -> None:
             )
             return
         if counted_by and (row := find_missing_time(times)):
+            who, cure = counted_by
             warn(
                 f"the index leaves times out: row {row} comes {times[row] - times[row - 1]} after "
-                f"the one before, and {counted_by} counts rows, not hours; add such rows without a "
-                "label, frame.asfreq('h') in pandas, and play them by okl.run(..., "
-                "labels='optional'), or reset_index(drop=True) if rows are to be counted"
+                f"the one before, and {who} counts rows; add the rows that are missing, by asfreq "
+                f"in pandas, and {cure}, or reset_index(drop=True) if rows are to be counted"
             )
             return
 
@@ -86,14 +88,21 @@ def warn_of_time(*tables: Any, counted_by: str | None = None) -> None:
 def find_missing_time(times: Any) -> int:
     """Return the first row before which an index of pandas leaves times out; 0 if there is none.
 
-    Months may have any length, and there may be no rows at night and at weekends.
+    Months may have any length, and there may be no rows at weekends, or in nights as long as most.
     """
     has_zone = getattr(times, "tz", None) is not None
     utc, local = (times.tz_convert(None), times.tz_localize(None)) if has_zone else (times, times)
-    steps, days = np.diff(np.asarray(utc, "M8[us]").astype(float)), np.asarray(local, "M8[D]")
-    late = steps > 1.5 * np.median(steps[steps > 0]) if (steps > 0).any() else steps > 0
+    moments, days = np.asarray(utc, "M8[us]"), np.asarray(local, "M8[D]")
+    steps, ahead = np.diff(moments).astype(float), np.diff(days).astype(int)
+    if np.isnat(days).any() or not (steps > 0).any():
+        return 0
     if np.is_busday(days).all():
-        late &= np.busday_count(days[:-1], days[1:]) != 1
+        steps -= (ahead - np.busday_count(days[:-1], days[1:])) * DAY
+    usual, over = np.median(steps[steps > 0]), ahead > 0
+    most = np.full(len(steps), 1.5 * usual)
+    if over.any() and (night := np.median(steps[over])) > usual:
+        most[over] += night
+    late = steps > most
     return int(late.argmax()) + 1 if late.any() else 0
 
 

@@ -48,6 +48,7 @@ BY_PANDAS = "; okl.stream(pandas.read_csv(path, {}), label=...) reads them; sep=
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")  # as in 1,234
 AMONG_NUMBERS = ", among numbers; correct such values or leave out their rows"
 NONE = np.array(None)
+MOST_ADVISED = 12  # columns for which a message says all arguments
 LOOK_ROWS, FEW_ROWS = 100_000, 1000  # in which texts are looked for
 FEWEST_LABELS = 8  # fewer may be 0 and 1 by chance
 FIRST_ROWS = 64  # rounds of a run's first block; each later block is as long as all before it
@@ -520,7 +521,7 @@ def _advise_options(faults: dict[int, str], names: Sequence[Any], has_gaps: bool
     given = [(name, some) for name, some in named.items() if some]
     python = [f"{name}={some!r}" for name, some in given] + ["impute='median'"] * has_gaps
     shell = [write_option(name, *some) for name, some in given] + ["--impute median"] * has_gaps
-    several = len(python) > 1 or any(len(some) > 1 for name, some in given)
+    several = 1 < sum(len(some) for name, some in given) + has_gaps <= MOST_ADVISED
     return f"; for all of this: {', '.join(python)} ({' '.join(shell)})" * several
 
 

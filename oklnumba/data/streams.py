@@ -402,13 +402,16 @@ def _read(data: Any, name: str, schema: Schema) -> Pieces:
         inputs.column_as_floats(labels, f"the label {label!r} of {name}", is_label=True)
     if odd := [given[one] for one in schema.names if one not in numbers]:
         first = _read_first(data, name, odd, TYPED_ROWS)
+        fault = None
         try:
             inputs.as_floats(first, name)  # which says what they hold
-        except ValueError:
+        except ValueError as error:
+            fault = error
+        if fault:
             if len(schema.names) <= NARROW:  # name gaps in the same message
                 every = [given[one] for one in schema.names]
                 inputs.as_floats(_read_first(data, name, every, TYPED_ROWS), name)
-            raise
+            raise fault
     return _make_rows(data, name, given, schema)
 
 

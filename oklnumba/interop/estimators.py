@@ -169,7 +169,7 @@ def read_labels(values: Any, name: str = "y") -> np.ndarray:
     plain = list(map(checks.as_plain, labels.tolist()))
     for row, label in enumerate(plain):
         one_kind = type(label) in (str, int, bool) and type(label) is type(plain[0])
-        if not (label.is_integer() if is_float else one_kind):
+        if not (label.is_integer() and abs(label) < 2.0**63 if is_float else one_kind):
             raise ValueError(
                 f"Unknown label type: {name} has {label!r} ({type(label).__name__}) at row {row}; "
                 "labels must be all integers, all bools or all texts, np.asarray(y).astype(str); "

@@ -21,6 +21,7 @@ from oklnumba.learners.base.wrapper import Wrapper, check_member
 from oklnumba.learners.lags import add_labels
 
 REFUSAL = Refusal("Horizon", "raise steps by as many rounds")
+COUNTS = Refusal("Horizon", "play them without labels by okl.run(..., labels='optional')")
 
 
 class HorizonState(NamedTuple):
@@ -96,7 +97,7 @@ class Horizon(Wrapper[HorizonState]):
     def _traits(self) -> Traits:
         return super()._traits._replace(
             certificate_rows=0, outputs_at_once=False, needs_last_label=REFUSAL, plays_gaps=True,
-            counts_rows="Horizon", is_member=False,
+            counts_rows=COUNTS, is_member=False,
         )  # fmt: skip
 
     def _check_params(self) -> None:

@@ -15,6 +15,7 @@ from oklnumba.learners.base.traits import Refusal, Traits
 from oklnumba.learners.base.wrapper import Wrapper, check_member
 
 REFUSAL = Refusal("Lags", "take the lags of okl.Horizon instead")
+COUNTS = Refusal("Lags", "fill their labels, such as by y.fillna(y.shift(season))")
 
 
 def add_labels(
@@ -88,7 +89,7 @@ class Lags(Wrapper[LagsState]):
         return super()._traits._replace(
             outputs_at_once=False,
             needs_last_label=REFUSAL,
-            counts_rows="Lags",
+            counts_rows=COUNTS,
             season=self._hyper.season,
         )
 

@@ -153,7 +153,7 @@ class POMDR(OptimisticDescent):
     POMD until the dictionary has ``switch_size`` atoms; then OMDR: every x_t with a loss joins, and
     at ``budget`` atoms the newest half is merged into the oldest. Without removals the regret is
     that of POMD (Corollary 1). O(m d + m^2) time per round for m atoms in POMD, O(m d) in OMDR;
-    at most 8 B (B + d) bytes for the budget B.
+    O(B d + B^2) memory for the budget B.
 
     Parameters
     ----------

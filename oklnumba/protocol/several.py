@@ -391,11 +391,10 @@ class MultiOutput(Several):
     def _take_label_names(self, y: Any) -> None:
         one = y[0] if isinstance(y, list) and len(y) == 1 else y  # of a single round
         names = list(map(str, inputs.column_names(one)))
-        if names == [str(k) for k in range(len(names))]:  # none, or the default ones
-            return
+        names = [] if names == [str(k) for k in range(len(names))] else names  # the default ones
         if self._width is None:
-            self._output_names = names
-        elif self._output_names and names != self._output_names:
+            self._output_names = names or None
+        elif names and self._output_names and names != self._output_names:
             before = self._output_names
             raise ValueError(f"y has columns {names}, but the first labels had {before}")
 

@@ -8,7 +8,7 @@ from oklnumba.core.inputs import PLAY_ROWS
 
 
 class Refusal(NamedTuple):
-    """A class that refuses late labels, and what to do about them."""
+    """A class that refuses late labels, or counts rows, and what to do about it."""
 
     name: str
     cure: str = ""  # beside playing the learner within
@@ -25,7 +25,7 @@ class Traits(NamedTuple):
     needs_last_label: Refusal | None = None  # who refuses late labels
     needs_each_label: str | None = None  # the class that refuses missing labels, and late ones
     plays_gaps: bool = False  # whether a row without a label, NaN, is a round too
-    counts_rows: str | None = None  # the class that takes labels of some rows before as inputs
+    counts_rows: Refusal | None = None  # the class whose inputs are labels of some rows before
     season: int | None = None  # how many labels ago a season was, where it is an input
     signs: bool = False  # whether labels are -1 and +1 though the loss is not of classes
     is_member: bool = True  # whether it can play within another learner

@@ -155,7 +155,7 @@ class Forest(Stateful[loops.Trees, Any]):
         unit = np.where(unit > settings.LEAST_SPREAD * size, unit, np.where(size > 0.0, size, 1.0))
         n, ones, every = len(Y), np.ones(len(Y)), np.arange(X.shape[1])
         Y = np.ascontiguousarray(((Y - offset) / unit).T)
-        growths: Iterable[loops.Growth] = (  # each made in its turn: its zeros take up to a ms
+        growths: Iterable[loops.Growth] = (  # one by one: the zeros of each take up to 1 ms
             make_growth(X, every, Y, ones, 0.0, only_two, make_tree(2 * n, offset, unit), seed)
             for seed in self._draw_seeds(end)
         )

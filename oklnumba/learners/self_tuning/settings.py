@@ -77,7 +77,8 @@ GROWTHS = tuple(48 * 2**i for i in range(10))  # rounds after which trees are gr
 # Trees grow on so many latest rows; on fewer, but not the fewest, if these have more numbers.
 MOST_GROWN, FEWEST_GROWN, GROWTH_NUMBERS = 8192, 512, 2**18
 LEAST_SPREAD = 1e-12  # of the labels of trees, over the largest label: below, all are equal
-# The most work of a growth, over log2 of the rows: trees on labels, on residuals, and boosted ones.
+# The most work of a growth, for each number, tree and log2 of the rows: of trees on labels, on
+# residuals, and of boosted ones.
 DEPTHS = 1.5, 3.3, 0.5
 
 # Compiled into loops, so beside them: JOINING of KORS in hot/tuned/space.py, MEMORY and
