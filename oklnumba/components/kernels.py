@@ -158,9 +158,11 @@ class _Radial(Compiled):
         X = make_dense(as_rows(X))
         if len(X) < FEWEST_INPUTS:
             return None
-        distances = np.zeros((len(X), len(X)))
-        for i in range(1, len(X)):  # each pair once, few at a time
-            distances[i, :i] = np.linalg.norm(X[:i] - X[i], self.norm, axis=1)
+        distances, apart = np.zeros((len(X), len(X))), np.empty(X.shape)
+        for i in range(1, len(X)):  # each pair once
+            D = np.subtract(X[:i], X[i], out=apart[:i])
+            sums = np.abs(D).sum(axis=1) if self.norm == 1 else np.einsum("ij,ij->i", D, D)
+            distances[i, :i] = sums ** (1.0 / self.norm)
         distances = np.maximum(distances, distances.T)
         different = distances > 0.0
         if not different.any():
