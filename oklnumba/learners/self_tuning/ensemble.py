@@ -137,10 +137,8 @@ class Ensemble:
 
     def choose(self, rounds: Rounds) -> None:
         """Let the dictionaries choose among up to BLOCK_ROWS inputs."""
-        views = self.scales.look(rounds.X, rounds.known, self._looks)
-        rounds = rounds._replace(Y=NO_LABELS, joins=True)
-        calls = [some.calls(rounds, views) for some in (*self._lagged, *self._others)]
-        run_together([*chain(*calls)], len(rounds.X))
+        self._views = self.scales.look(rounds.X, rounds.known, self._looks)
+        self._run([*self._lagged, *self._others], rounds._replace(Y=NO_LABELS, joins=True))
         for group in self.groups:
             group.end_choice()
 

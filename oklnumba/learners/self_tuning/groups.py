@@ -93,13 +93,12 @@ class Group(Stateful[loops.GroupState, None]):
 
     def end_choice(self) -> None:
         """Note what dictionaries are before the first round, when their choice has ended."""
-        self.note_full()
         ranks, before = self._counts[:, RANK], self._counts[:, loops.COMPARED]
         for leaf in np.flatnonzero(ranks > before):
             # Written before the regressions read it: a page that is read first takes two faults,
             # and the second one interrupts all cores.
             self._state.U[leaf, :, before[leaf] : ranks[leaf] + LANES] = 0.0
-        before[:] = ranks
+            before[leaf] = ranks[leaf]
 
     def note_full(self) -> None:
         """Free what only dictionaries need that are not full."""

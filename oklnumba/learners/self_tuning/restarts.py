@@ -1,7 +1,7 @@
 """When a new ensemble is made of the past, by a generator that pauses between single rounds."""
 
 import sys
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, NamedTuple, TypeVar
@@ -36,10 +36,13 @@ class Timetable(Generic[T]):
     In single rounds after that part some of the work is done. No result depends on how much.
     """
 
-    parts: dict[int, int]  # rounds of the part, by the rounds after which the work is due
+    parts: dict[int, int]  # rounds of a part, by those after which the work is due, in order
     pieces: dict[int, int] = field(default_factory=dict)  # done in a single round; 1 if not given
     begun: Paced[T] | None = None  # the next work
     next_part: int = 0  # after how many rounds the part of the next work ends
+
+    def __post_init__(self) -> None:
+        self._dues = [*self.parts, sys.maxsize]
 
     def take_due(
         self, played: int, single: bool | None, begin: Callable[[int, bool], Paced[T]]
@@ -51,9 +54,10 @@ class Timetable(Generic[T]):
         """
         if single is None:
             return begin(played, True)
-        due, *later = *(due for due in self.parts if due >= played), sys.maxsize
-        self.next_part = self.parts.get((later if played == due else [due])[0], sys.maxsize)
-        if played == due:
+        at = bisect_left(self._dues, played)  # of the next one, or of one now
+        due = self._dues[at]
+        self.next_part = self.parts.get(self._dues[at + (due == played)], sys.maxsize)
+        if due == played:
             work, self.begun = self.begun or begin(due, True), None
             return work
         if single and played >= self.next_part:
