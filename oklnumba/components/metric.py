@@ -113,6 +113,7 @@ def measure_scales(
         yield
     A += lam * kernel(C) - np.outer(total, total / n)
     A[np.diag_indices(len(C))] += JITTER * A.trace() / len(C) + np.finfo(float).tiny
+    yield
     with one_blas_thread:
         a = solve(factor_matrix(A), b)
     yield

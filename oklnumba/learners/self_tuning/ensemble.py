@@ -143,12 +143,13 @@ class Ensemble:
             group.end_choice()
 
     def replay(
-        self, past: Past, stop: int, turns: np.ndarray, joins: bool, rows: int
+        self, past: Past, stop: int, turns: np.ndarray, joins: bool, share: Callable[[int], int]
     ) -> Paced[None]:
-        """Play the rounds before ``stop`` that were not replayed yet, so many rows at a time.
+        """Play the rounds before ``stop`` that were not replayed yet.
 
         Members and layers learn them anew; trees and experts do not play: what they forecast at the
-        time was recorded. turns : of the rounds not replayed yet, as of ``Past.turns``.
+        time was recorded. turns : of the rounds not replayed yet, as of ``Past.turns``; share(n)
+        returns how many rounds a piece plays after the first n.
         """
         times, numbers = past.order(self.replayed, stop, turns)
         is_late = len(times) > stop - self.replayed or len(self._ahead) > 0
@@ -158,7 +159,8 @@ class Ensemble:
             if start > 0 and start % settings.PERIOD == 0:
                 self.end_period()
             # Few at first between single rounds: a leaf's factors get memory in its first one.
-            size = rows if rows == BLOCK_ROWS else min(rows, 2 + start // 16)
+            rows = share(start)
+            size = rows if rows == BLOCK_ROWS else min(rows, 4 + start // 4)
             trusts = start > few  # see _note_asked
             end = min(start - start % settings.PERIOD + settings.PERIOD, stop)
             self.replayed = min(start + size, end if trusts else min(end, few + 1))

@@ -4,6 +4,7 @@ import sys
 from bisect import bisect, bisect_left
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Annotated, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -206,21 +207,31 @@ class Restarts(Stateful[RestartsState, None]):
     def _build(self, end: int, at_once: bool) -> Paced[Ensemble]:
         """Return the ensemble that begins after round ``end``."""
         built = self.timetable.parts.get(end, end - end // settings.GROWTH_SHARE)
-        past, rows = self.past(built), BLOCK_ROWS if at_once else settings.PIECE_ROWS
+        past, chosen, later = self.past(built), 0, settings.JOIN_COST * (end - built)
+
+        def share(left: float) -> int:
+            """Return how many of the rows that are left the next piece takes."""
+            rounds = end - int(self._counts[PAST])
+            pieces = rounds * self.timetable.pieces.get(end, 1)
+            return min(ceil(left / pieces), BLOCK_ROWS) if pieces else BLOCK_ROWS
+
         scales = yield from Scales.measure(past, end, at_once)
         ensemble = yield from self.make_ensemble(scales, end)
-        # Choosing takes less time per row than the replay; where rows are few, small pieces fit.
-        more = min(2 * rows, BLOCK_ROWS) if built > BLOCK_ROWS else rows
-        for start in range(0, built, more):
-            ensemble.choose(past.rounds(slice(start, start + more)))
+        yield
+        while chosen < built:
+            stop = chosen + share(built - chosen + (built + later) / settings.CHOICE_COST)
+            ensemble.choose(past.rounds(slice(chosen, stop)))
+            chosen = stop
             yield
         turns = past.turns(0)
         longest = int((np.arange(built) - turns).max())
-        yield from ensemble.replay(past, built, turns, False, rows)
+        yield from ensemble.replay(past, built, turns, False, lambda n: share(built - n + later))
         while ensemble.replayed < end:  # rounds played meanwhile: their points may join
             latest = self.past(count := int(self._counts[PAST]))
             stop = count if count == end else count - longest  # rows with a turn before have come
+            if stop <= ensemble.replayed:
+                yield
+                continue
             turns = latest.turns(ensemble.replayed, built, longest)
-            yield from ensemble.replay(latest, stop, turns, True, rows // settings.JOIN_COST)
-            yield
+            yield from ensemble.replay(latest, stop, turns, True, lambda n: share(end - n))
         return ensemble

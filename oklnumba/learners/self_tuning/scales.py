@@ -74,6 +74,7 @@ class Scales(NamedTuple):
             return scales
         yield
         knots, scores, normal = yield from measure_scores(Z)
+        yield
         works = [measure_metric(kernel, Z, Y, rounds) for kernel in settings.PASSES]
         measured = yield from do_each(works, at_once)
         metrics: dict[str | None, np.ndarray] = dict(zip(settings.PASSES, measured, strict=True))
@@ -243,6 +244,7 @@ def measure_metric(kernel: str, Z: np.ndarray, Y: np.ndarray, rounds: int) -> Pa
         width = median_distance(few, w, norm)
         fitted = Gaussian(width) if norm == 2 else Laplacian(width, norm=1)
         atoms = settings.METRIC_ATOMS
+        yield
         w = yield from measure_scales(fitted, Z[chosen], Y[chosen], w, rng, atoms=atoms)
     return w
 

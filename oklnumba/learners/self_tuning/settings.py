@@ -124,11 +124,13 @@ STAGES = len(FIRST_LAYER) + len(STACKS) + len(CORRECTIONS)  # forecasts of layer
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)  # rounds after which there is a new ensemble
 # A restart before round LATE leaves out the last quarter of the past, a later one the last seventh,
 # one out of schedule, as a growth of trees, the last sixteenth. In single rounds a restart's work
-# is spread over what it leaves out, so that few take over five times the median one:
-# PIECES_PER_ROUND[i] pieces of PIECE_ROWS rows after each round, i the restart.
+# is spread evenly over what it leaves out, PIECES_PER_ROUND[i] pieces in each, i the restart, so
+# that few rounds take over five times the median one.
 LATE, RESTART_SHARES, GROWTH_SHARE = 8192, (4, 7), 16
-PIECES_PER_ROUND, PIECE_ROWS = (5, 3, 2, 1, 1, 1), 16
-JOIN_COST = 3  # a row that may join a dictionary takes as long as so many others
+PIECES_PER_ROUND = 4, 2, 1, 1, 1, 1
+# What a row takes, if its replay takes 1, that may join a dictionary: where all are chosen, and
+# where it is played as well.
+CHOICE_COST, JOIN_COST = 0.4, 1.5
 MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
 BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a time
 # Of rows of so many that a single round reads together: they share no set of the first cache.
@@ -172,5 +174,5 @@ DEEPEST = 8192  # rounds; trees have no more leaves after more
 
 # Work of one piece of a restart, in numbers read, and about the most pieces for one task.
 SORT_NUMBERS, SORT_PIECES = 2**14, 8
-SPLIT_NUMBERS, SPLIT_PIECES = 2**16, 8
+SPLIT_NUMBERS, SPLIT_PIECES = 2**15, 16
 NODE_NUMBERS = 2**12  # a node takes as long as its numbers and so many more
