@@ -64,7 +64,8 @@ class Forest(Stateful[loops.Trees, Any]):
         trees: int, growths: tuple[int, ...], depth: float,
     ):  # fmt: skip
         parts = {end: end - end // settings.GROWTH_SHARE for end in growths}
-        self.timetable: Timetable[list[loops.Trees]] = Timetable(parts)
+        self.timetable: Timetable[Forest] = Timetable(parts)
+        self._how = outputs, lags, shrinkages, seed, trees, growths, depth
         self._count, self._lags, self._seed, self._depth = trees, lags, seed, depth
         self._shrinkages = np.array(shrinkages)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in shrinkages]
@@ -104,23 +105,20 @@ class Forest(Stateful[loops.Trees, Any]):
 
     # ---- growth ----
 
-    def grow(self, past: Callable[[int], Past], played: int, single: bool | None) -> None:
-        """Replace the trees if they are due, or now if ``single`` is None; they learn later rows.
+    def grow(self, past: Callable[..., Past], played: int, single: bool | None) -> None:
+        """Replace the trees if they are due, or now if ``single`` is None.
 
-        past(n) returns the first n rounds.
+        past(n) returns the first n rounds, past() all.
         """
         if work := self.timetable.take_due(played, single, partial(self._build, past)):
-            self._take(finish(work))
-            learned, first = past(played), played - played // settings.GROWTH_SHARE
-            for start in range(first, played, settings.BLOCK_ROWS):
-                self.play(learned.rounds(slice(start, start + settings.BLOCK_ROWS)))
+            new = finish(work)
+            self._counts = new._counts
+            self._exchange(new._state, new._rooms)
 
-    def _build(
-        self, past_of: Callable[[int], Past], end: int, at_once: bool
-    ) -> Paced[list[loops.Trees]]:
-        """Return the trees of round ``end``, grown at once or in about a piece a later round."""
-        later = end // settings.GROWTH_SHARE
-        past, pieces = past_of(end - later), 1 if at_once else later
+    def _build(self, past_of: Callable[..., Past], end: int, at_once: bool) -> Paced["Forest"]:
+        """Return the trees of round ``end``, which learned the rows after those they grew on."""
+        learned = end - end // settings.GROWTH_SHARE
+        past, pieces = past_of(learned), 1 if at_once else max(3 * (end - learned) // 4, 1)
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
         rounds = past.rounds(slice(len(past.X) - n, None))
@@ -135,7 +133,17 @@ class Forest(Stateful[loops.Trees, Any]):
                     left = piece
                 left = enter(self._grow_nodes)(growth, left)
             grown.append(growth.tree)
-        return grown
+        new = type(self)(*self._how)
+        new._take(grown)
+        while learned < end:
+            past = past_of()
+            rows = self.timetable.share(end - learned, end, len(past.X))
+            stop = min(learned + rows, len(past.X))
+            if stop > learned:
+                new.play(past.rounds(slice(learned, stop)))
+            learned = stop
+            yield
+        return new
 
     def _draw_seeds(self, end: int) -> list[int]:
         """Return the seed of each tree of round ``end``."""

@@ -70,6 +70,11 @@ class Timetable(Generic[T]):
                 self.begun = give(end.value)
         return None
 
+    def share(self, left: float, due: int, played: int) -> int:
+        """Return how many of the rows that are left the next piece takes, to be ready in time."""
+        pieces = (due - played) * self.pieces.get(due, 1)
+        return min(ceil(left / pieces), BLOCK_ROWS) if pieces else BLOCK_ROWS
+
 
 class RestartsState(NamedTuple):
     """The past, as in Past; after its end few inputs, of the last rounds, and zeros."""
@@ -147,8 +152,9 @@ class Restarts(Stateful[RestartsState, None]):
         """Return which of the rounds in a range are kept, in units of ``_apart``."""
         return np.arange(-(-start // self._apart), -(-stop // self._apart))
 
-    def past(self, n: int, of_residuals: bool = False) -> Past:
-        """Return the first n rounds (views), with residuals in place of labels if these count."""
+    def past(self, n: int | None = None, of_residuals: bool = False) -> Past:
+        """Return the first n rounds, or all; with residuals in place of labels if these count."""
+        n = int(self._counts[PAST]) if n is None else n
         past = Past(*[array[:n] for array in self._state[1:-1]])
         return past._replace(Y=self._state.residuals[:n]) if of_residuals else past
 
@@ -210,10 +216,7 @@ class Restarts(Stateful[RestartsState, None]):
         past, chosen, later = self.past(built), 0, settings.JOIN_COST * (end - built)
 
         def share(left: float) -> int:
-            """Return how many of the rows that are left the next piece takes."""
-            rounds = end - int(self._counts[PAST])
-            pieces = rounds * self.timetable.pieces.get(end, 1)
-            return min(ceil(left / pieces), BLOCK_ROWS) if pieces else BLOCK_ROWS
+            return self.timetable.share(left, end, int(self._counts[PAST]))
 
         scales = yield from Scales.measure(past, end, at_once)
         ensemble = yield from self.make_ensemble(scales, end)
