@@ -5,7 +5,7 @@ from bisect import bisect, bisect_left
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Annotated, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -42,9 +42,6 @@ class Timetable(Generic[T]):
     begun: Paced[T] | None = None  # the next work
     next_part: int = 0  # after how many rounds the part of the next work ends
 
-    def __post_init__(self) -> None:
-        self._dues = [*self.parts, sys.maxsize]
-
     def take_due(
         self, played: int, single: bool | None, begin: Callable[[int, bool], Paced[T]]
     ) -> Paced[T] | None:
@@ -55,9 +52,10 @@ class Timetable(Generic[T]):
         """
         if single is None:
             return begin(played, True)
-        at = bisect_left(self._dues, played)  # of the next one, or of one now
-        due = self._dues[at]
-        self.next_part = self.parts.get(self._dues[at + (due == played)], sys.maxsize)
+        dues = [*self.parts, sys.maxsize]
+        at = bisect_left(dues, played)  # of the next one, or of one now
+        due = dues[at]
+        self.next_part = self.parts.get(dues[at + (due == played)], sys.maxsize)
         if due == played:
             work, self.begun = self.begun or begin(due, True), None
             return work
@@ -70,7 +68,7 @@ class Timetable(Generic[T]):
                 self.begun = give(end.value)
         return None
 
-    def share(self, left: float, due: int, played: int) -> int:
+    def share(self, left: float, due: int, played: Any) -> int:
         """Return how many of the rows that are left the next piece takes, to be ready in time."""
         pieces = (due - played) * self.pieces.get(due, 1)
         return min(ceil(left / pieces), BLOCK_ROWS) if pieces else BLOCK_ROWS
@@ -214,21 +212,21 @@ class Restarts(Stateful[RestartsState, None]):
         """Return the ensemble that begins after round ``end``."""
         built = self.timetable.parts.get(end, end - end // settings.GROWTH_SHARE)
         past, chosen, later = self.past(built), 0, settings.JOIN_COST * (end - built)
-
-        def share(left: float) -> int:
-            return self.timetable.share(left, end, int(self._counts[PAST]))
-
+        share = self.timetable.share
         scales = yield from Scales.measure(past, end, at_once)
         ensemble = yield from self.make_ensemble(scales, end)
         yield
         while chosen < built:
-            stop = chosen + share(built - chosen + (built + later) / settings.CHOICE_COST)
+            left = built - chosen + (built + later) / settings.CHOICE_COST
+            stop = chosen + share(left, end, self._counts[PAST])
             ensemble.choose(past.rounds(slice(chosen, stop)))
             chosen = stop
             yield
         turns = past.turns(0)
         longest = int((np.arange(built) - turns).max())
-        yield from ensemble.replay(past, built, turns, False, lambda n: share(built - n + later))
+        yield from ensemble.replay(
+            past, built, turns, False, lambda n: share(built - n + later, end, self._counts[PAST])
+        )
         while ensemble.replayed < end:  # rounds played meanwhile: their points may join
             latest = self.past(count := int(self._counts[PAST]))
             stop = count if count == end else count - longest  # rows with a turn before have come
@@ -236,5 +234,7 @@ class Restarts(Stateful[RestartsState, None]):
                 yield
                 continue
             turns = latest.turns(ensemble.replayed, built, longest)
-            yield from ensemble.replay(latest, stop, turns, True, lambda n: share(end - n))
+            yield from ensemble.replay(
+                latest, stop, turns, True, lambda n: share(end - n, end, self._counts[PAST])
+            )
         return ensemble
