@@ -275,10 +275,10 @@ def final_layer_rounds(n, learns, k, offset, then, layers, work, out):
 
 
 @hot
-def layer_rounds(n, Y, k, offset, then, layers, work, out):
+def layer_rounds(n, Y, k, offset, then, layers, out, work):
     """Play n rounds of output k: the layers, each on what the one before has written.
 
-    Y : (n, K), less ``offset``, as in Seen; then : Recalled; layers : LayerArguments, work :
+    Y : (n, K), less ``offset``, as in Seen; then : Recalled; layers, work : LayerArguments and
     LayerWork, bound; out : LayerResults, predictions count from 0, not from ``offset``.
     Returns the round that failed and a status.
     """

@@ -200,6 +200,7 @@ class Block(NamedTuple):
     order: Integers  # (G, n): which round each is
     places: Integers  # (G, n): of each round in its leaf
     jobs: Integers  # (G n, 4): what one leaf plays: space, leaf, first round, stop
+    filled: Integers  # (1,): 1 once a dictionary became full
 
 
 class Seen(NamedTuple):
@@ -516,18 +517,16 @@ def sum_results(n, space, base):
 
 
 @hot
-def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, work):
+def space_rounds(was_forecast, seen, some, spaces, block, step, first, stop, work):
     """Play rounds of ``some`` spaces in one go (EVERY), or step by step, for threads.
 
     SORT returns how many jobs there are; PLAY plays those from ``first`` to ``stop``; SUM comes
     when all have ended. With coins and without labels points only join. was_forecast : whether the
     last call was the forecast of the only row; spaces, work : Space and Rows of each, bound,
-    together bound; block : Block, bound. Returns else how many dictionaries became full, or which
-    round failed, and a status.
+    together bound; block : Block, bound. Returns the round that failed, if any, and a status.
     """
     spaces, work, block, n = unbind(spaces), unbind(work), unbind(block), seen.Z.shape[0]
     learns, draws, asks = seen.Y.shape[0] > 0, seen.coins.shape[0] > 0, seen.asked.shape[0] > 0
-    filled = 0
     if step <= SORT:
         stop = sort_rounds(seen, some, spaces, block)
     if step == SORT:
@@ -542,7 +541,8 @@ def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, wor
         coins = block.coins[g, start : end if draws else start]
         asked = block.asked[g, start : end if asks else start]
         failed, status = map_rounds(leaf, X, coins, asked, was_forecast, space.dictionaries, rows)
-        filled += 1 if size < space.dictionaries.max_size == counts[ATOMS] else 0
+        if size < space.dictionaries.max_size == counts[ATOMS]:
+            block.filled[:] = 1
         if status == DONE and draws and not learns:
             continue
         if status == DONE:
@@ -559,4 +559,4 @@ def space_rounds(step, first, stop, was_forecast, seen, some, spaces, block, wor
     if step != PLAY:
         for i in some:
             sum_results(n if learns else 0, unbind(spaces[i]), seen.base)
-    return filled, DONE
+    return 0, DONE

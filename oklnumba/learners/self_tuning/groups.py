@@ -174,15 +174,13 @@ class Groups:
     offsets : (K,), the middle of the labels.
     """
 
-    _has_filled = False  # whether a dictionary may have become full in these rounds
-
     def __init__(self, groups: list[Group], offsets: Any):
         self.groups, self._offsets = groups, offsets
         self._every, spaces = np.arange(len(groups)), [one.arguments for one in groups]
-        self._spaces = bind_all(spaces)
-        # Workspace of single rounds, which go on from their forecasts, and of threads.
-        self._single = bind_all([make_rows(1, [one]) for one in spaces])
+        self._spaces, self._filled = bind_all(spaces), np.zeros(1, dtype=np.int64)
         self._block_rows, self._block = 1, self._make_block(1)  # kept from call to call
+        # Of single rounds, which go on from their forecasts, and of threads.
+        self._single = Workspaces(lambda: bind_all([make_rows(1, [one]) for one in spaces]))
         self._workspaces = Workspaces(lambda: bind_all([make_rows(BLOCK_ROWS, spaces)]))
 
     def _make_block(self, n: int) -> Any:
@@ -191,7 +189,8 @@ class Groups:
         X, Y = (np.empty((few, n, len(a))) for a in (space.tree.scales, space.rules.signs))
         asked, order, places = np.empty((3, few, n), dtype=np.int64)
         jobs = np.empty((few * n, 4), dtype=np.int64)
-        return bind(loops.Block(X, Y, np.empty((few, n)), asked, order, places, jobs))
+        coins = np.empty((few, n))
+        return bind(loops.Block(X, Y, coins, asked, order, places, jobs, self._filled))
 
     def calls(self, rounds: Rounds, views: Views) -> list[Callable[[], Any]]:
         """Return calls that play the rounds, one for each leaf; one of rounds too few for threads.
@@ -216,47 +215,32 @@ class Groups:
         for place, i in enumerate(joining):
             coins[place if chooses else i, rounds.learned] = self.groups[i].coins.take(count)
         seen = loops.Seen(views.with_lags, views.scores, Y, coins, rounds.then.asked, base)
-        call = partial(self._call, rounds.was_forecast, seen, some)
+        given = loops.space_rounds, rounds.was_forecast, seen, some, self._spaces
         if n < FEWEST_ROUNDS:
             if n != self._block_rows:
                 self._block_rows, self._block = n, self._make_block(n)
-            return [partial(call, self._block, loops.EVERY, work=self._single if n == 1 else None)]
-        self._play = partial(call, self._make_block(n))
-        jobs = self._play(loops.SORT)
-        return [partial(self._play, loops.PLAY, i, i + 1) for i in range(jobs)]
-
-    def _call(
-        self, was_forecast: bool, seen: loops.Seen, some: np.ndarray, block: Any,
-        step: int, first: int = 0, stop: int = 0, work: Any = None,
-    ) -> int:  # fmt: skip
-        """Call the loop, with workspace that no other thread has meanwhile."""
-        own, play = work or self._workspaces.take(), enter(loops.space_rounds)
-        given = step, first, stop, was_forecast, seen, some, self._spaces, block, own
-        result, status = play(*given)
-        if status != DONE:
-            raise Trouble(status, result)
-        if not work:
-            self._workspaces.idle.append(own)
-        if result > 0:  # or there are jobs, of SORT: a look too many
-            self._has_filled = True
-        return result
+            play = self._single.play if n == 1 else self._workspaces.play
+            return [partial(play, *given, self._block, loops.EVERY, 0, 0)]
+        self._play = play = partial(self._workspaces.play, *given, self._make_block(n))
+        return [partial(play, loops.PLAY, i, i + 1) for i in range(play(loops.SORT, 0, 0))]
 
     def join_again(self, leaf: int, atoms: np.ndarray) -> None:
         """Let atoms of a leaf of the only group join, as they did once."""
         n, jobs = len(atoms), np.array([[0, leaf, 0, len(atoms)]])
         coins, order = np.full((1, n), loops.AGAIN), np.arange(n)[None]
         X, Y = np.ascontiguousarray(atoms)[None], np.empty((1, n, 1))
-        block = bind(loops.Block(X, Y, coins, order, order, order, jobs))
+        block = bind(loops.Block(X, Y, coins, order, order, order, jobs, self._filled))
         seen = loops.Seen(X[0], X[0], NO_LABELS, coins, NOT_ASKED, NO_LABELS)
-        self._call(False, seen, self._every, block, loops.PLAY, 0, 1)
+        given = False, seen, self._every, self._spaces, block, loops.PLAY, 0, 1
+        self._workspaces.play(loops.space_rounds, *given)
 
     def finish(self, rounds: Rounds) -> None:
         """Sum what all leaves have written, and note which dictionaries are full."""
         if len(rounds.X) >= FEWEST_ROUNDS:
-            self._play(loops.SUM)
+            self._play(loops.SUM, 0, 0)
             del self._play  # and the block
-        if self._has_filled:
-            self._has_filled = False
+        if self._filled[0]:
+            self._filled[0] = 0
             for one in self.groups:
                 one.note_full()
 
@@ -277,12 +261,20 @@ class Workspaces:
     make: Callable[[], Any]
     idle: list[Any] = field(default_factory=list)
 
-    def take(self) -> Any:
-        """Return workspace that no other thread uses; after use append it to ``idle``."""
+    def play(self, loop: Any, *arguments: Any) -> int:
+        """Call a loop with workspace that no other thread has meanwhile; return its first result.
+
+        Raise Trouble if the second, a status, is not DONE.
+        """
         try:
-            return self.idle.pop()
+            work = self.idle.pop()
         except IndexError:
-            return self.make()
+            work = self.make()
+        result, status = enter(loop)(*arguments, work)
+        if status != DONE:
+            raise Trouble(status, result)
+        self.idle.append(work)
+        return result
 
 
 def make_rows(n: int, spaces: Sequence[loops.Space]) -> loops.Rows:

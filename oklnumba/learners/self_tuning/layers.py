@@ -10,7 +10,7 @@ from oklnumba.core.guard import run_together
 from oklnumba.core.health import Part
 from oklnumba.core.state import Stateful
 from oklnumba.hot.experts import LARGEST, LEARNED, TALLY, Aggregation, ExpertsState, write_weights
-from oklnumba.hot.primitives.jit import DONE, UPPER, Array, bind, enter
+from oklnumba.hot.primitives.jit import UPPER, Array, bind
 from oklnumba.hot.primitives.losses import SQUARED
 from oklnumba.hot.tuned import layers as loops
 from oklnumba.learners.awv import TOTALS
@@ -22,7 +22,7 @@ from oklnumba.learners.self_tuning.groups import (
     measure_regressions,
     settle_regressions,
 )
-from oklnumba.learners.self_tuning.labels import NOT_ASKED, NOT_LATE, Rounds, Trouble
+from oklnumba.learners.self_tuning.labels import NOT_ASKED, NOT_LATE, Rounds
 
 
 class LayersState(NamedTuple):
@@ -82,20 +82,9 @@ class Layers(Stateful[LayersState, None]):
         if not rounds.trusts_stages:
             then = then._replace(asked=NOT_ASKED)
         n, Y = len(rounds.X), rounds.Y - offsets if len(rounds.Y) else rounds.Y
-        run_together([
-            partial(self._play_output, n, Y, k, offset, then, out)
-            for k, offset in enumerate(offsets.tolist())
-        ], n)  # fmt: skip
-
-    def _play_output(
-        self, n: int, Y: np.ndarray, k: int, offset: float, then: loops.Recalled,
-        out: loops.LayerResults,
-    ) -> None:  # fmt: skip
-        work, play = self._workspaces.take(), enter(loops.layer_rounds)
-        played, status = play(n, Y, k, offset, then, self._bound, work, out)
-        if status != DONE:
-            raise Trouble(status, played)
-        self._workspaces.idle.append(work)
+        play = partial(self._workspaces.play, loops.layer_rounds, n, Y)
+        calls = enumerate(offsets.tolist())
+        run_together([partial(play, k, one, then, self._bound, out) for k, one in calls], n)
 
     def end_period(self, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Forget ranges that the last two periods do not fill.
