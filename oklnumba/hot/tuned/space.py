@@ -61,7 +61,7 @@ from oklnumba.hot.primitives.jit import (
     unbind,
 )
 from oklnumba.hot.primitives.linalg import add_multiple, dot
-from oklnumba.hot.primitives.rows import kernel_diag, kernel_row
+from oklnumba.hot.primitives.rows import kernel_diag, kernel_rows
 from oklnumba.hot.primitives.udu import (
     LANES,
     SWEEP,
@@ -184,9 +184,10 @@ class Rows(NamedTuple):
     sizes: Integers  # (n,): atoms in the leaf after each round
     a: Array  # (n,)
     growth: Array  # (n, K)
-    k: Array  # (cap,): kernel values of a point
+    points: Array  # (TOGETHER, d): rows that share a pass over the atoms, and that over U
+    K: Array  # (TOGETHER, cap): their kernel values
     b: Array  # (cap,): workspace of KORS
-    q: Array  # (TOGETHER, cap): coordinates of rows that share a pass over U
+    q: Array  # (TOGETHER, cap): their coordinates
     passes: PassWork
 
 
@@ -260,7 +261,7 @@ def sort_rounds(seen, some, spaces, block):
 def map_rows(some, leaf, X, maps, rows):
     """Write the coordinates of some rows of a leaf as its dictionary is now.
 
-    The last row leaves its kernel values in k and its coordinates in q[0]: ``try_to_join``.
+    A single row leaves its kernel values in K[0] and its coordinates in q[0]: ``try_to_join``.
     """
     if maps.max_size == 0:  # the inputs themselves after a 1, for linear members
         for s in some:
@@ -276,10 +277,12 @@ def map_rows(some, leaf, X, maps, rows):
     while s < some.shape[0]:
         count = larger(smaller(TOGETHER, (some.shape[0] - s) // SWEEP * SWEEP), 1)
         for i in range(count):
-            kernel_row(maps.kernel, X[some[s + i]], atoms, m, rows.k)
-            q = rows.q[i]
+            copy_row(X[some[s + i]], rows.points[i], X.shape[1])
+        kernel_rows(maps.kernel, rows.points, 0, count, atoms, 0, m, rows.K, 0)
+        for i in range(count):
+            k, q = rows.K[i], rows.q[i]
             for j in range(rank):
-                q[j] = rows.k[span[j]]
+                q[j] = k[span[j]]
             pad(q, rank)
         solve_rounds(maps.unit_R[leaf], rows.q, count, pad(rows.q[0], rank))
         for i in range(count):
@@ -339,9 +342,9 @@ def try_to_join(x, coin, leaf, maps, rows):
     AGAIN was an atom and joins as it did. Returns a status.
     """
     kors = KORSState(maps.counts[leaf], maps.atoms[leaf], maps.weights[leaf], maps.kors[leaf])
-    q, rank, k_xx = rows.q[0], maps.counts[leaf, RANK], kernel_diag(maps.kernel, x)
+    k, q, rank, k_xx = rows.K[0], rows.q[0], maps.counts[leaf, RANK], kernel_diag(maps.kernel, x)
     m = kors.counts[ATOMS]
-    probability = kors_probability(JOINING, kors.weights, kors.kors, rows.k, k_xx, rows.b, m)
+    probability = kors_probability(JOINING, kors.weights, kors.kors, k, k_xx, rows.b, m)
     if not probability >= 0.0:
         return NOT_FINITE
     if coin >= probability:
@@ -351,7 +354,7 @@ def try_to_join(x, coin, leaf, maps, rows):
         adds = maps.span[leaf, rank] == m
     else:
         U, inv_pivots = maps.unit_R[leaf], maps.inv_pivots[leaf]
-        adds = adds_packed_direction(U, inv_pivots, q, rank, delta, k_xx, rows.k)
+        adds = adds_packed_direction(U, inv_pivots, q, rank, delta, k_xx, k)
     if adds:
         add_direction(delta, leaf, maps, q)
     joined = keep_point(JOINING, kors, x, k_xx, probability, rows.b)

@@ -283,11 +283,11 @@ def make_rows(n: int, spaces: Sequence[loops.Space]) -> loops.Rows:
     cap = max(one.dictionaries.unit_R.shape[-1] for one in spaces)
     count = max(len(one.results.forecasts) for one in spaces)
     regressions = max(len(one.regressions.forgetting) for one in spaces)
-    return make_workspace(n, widest, cap, count, regressions)
+    return make_workspace(n, widest, cap, count, regressions, len(spaces[0].tree.scales))
 
 
 def make_workspace(
-    n: int, regressions: loops.Regressions, cap: int, forecasts: int, count: int
+    n: int, regressions: loops.Regressions, cap: int, forecasts: int, count: int, d: int = 0
 ) -> loops.Rows:
     """Return workspace for n rounds of ``count`` regressions, no wider than these."""
     U, outputs = regressions.U[0, 0], regressions.c.shape[2]
@@ -295,8 +295,8 @@ def make_workspace(
         forecasts=np.zeros((forecasts, n, outputs)), certificates=np.zeros((count, 3, n, outputs)),
         Z=aligned_zeros(n, regressions.c.shape[-1]), to_map=np.zeros(n, dtype=np.int64),
         widths=np.zeros(n, dtype=np.int64), sizes=np.zeros(n, dtype=np.int64),
-        a=np.zeros(n), growth=np.zeros((n, outputs)),
-        k=aligned_zeros(cap), b=aligned_zeros(cap), q=aligned_zeros(TOGETHER, cap),
+        a=np.zeros(n), growth=np.zeros((n, outputs)), points=np.zeros((TOGETHER, d)),
+        K=aligned_zeros(TOGETHER, cap), b=aligned_zeros(cap), q=aligned_zeros(TOGETHER, cap),
         passes=make_pass_work(U),
     )  # fmt: skip
 

@@ -162,11 +162,14 @@ class SelfTuning(Learner):
         deviations, sizes = forecasts.std(axis=0), np.abs(forecasts).max(axis=0)
         differ = deviations > settings.LEAST_SPREAD * sizes
         units = np.where(differ, deviations, np.inf)  # else rounding is all that changes
-        for j in range(len(changes)):
-            changed = X.copy()
-            changed[:, j] = X[order, j]
-            moves = (self._forecast(changed) - forecasts) / units
-            changes[j] = np.square(moves).mean(axis=0).sum()
+        together = max(settings.BLOCK_ROWS // len(X), 1)  # inputs
+        for first in range(0, len(changes), together):
+            some = np.arange(len(changes))[first : first + together]
+            changed = np.repeat(X[None], len(some), axis=0)
+            changed[some - first, :, some] = X[order][:, some].T
+            moved = self._forecast(changed.reshape(-1, X.shape[1]))
+            moves = (moved.reshape(-1, *forecasts.shape) - forecasts) / units
+            changes[some] = np.square(moves).mean(axis=1).reshape(len(some), -1).sum(axis=1)
         total = changes.sum()
         return changes / total if total > 0.0 else np.full(len(changes), 1.0 / len(changes))
 
