@@ -45,11 +45,15 @@ def play(X, Y, cuts, lags=0, seed=0, labels=None):
         forest = Boosted(K, 0, (0.0,), seed, how.trees, how.growths, 0.5)
     counts, nobody = np.arange(len(X)), np.empty((len(X), 0, K))
     past = Past(X, Y, labels if boosted else Y, counts, nobody)
+
+    def past_of(n=None):  # all that came, if not the first n
+        return Past(*[a[: n or start] for a in past])
+
     for stop in sorted({*cuts, *forest.timetable.parts, len(X)}):
         if start < stop <= len(X):
             parts.append(forest.play(past.rounds(slice(start, stop))))
-            forest.grow(lambda n: Past(*[a[:n] for a in past]), stop, stop - start == 1)
-            start = stop
+            single, start = stop - start == 1, stop
+            forest.grow(past_of, stop, single)
     return np.concatenate(parts), forest
 
 

@@ -18,7 +18,6 @@ from oklnumba.learners.self_tuning.forecasters import Player
 from oklnumba.learners.self_tuning.groups import Group
 from oklnumba.learners.self_tuning.labels import Past, Rounds, Trouble
 from oklnumba.learners.self_tuning.scales import Scales, spread_rows
-from oklnumba.learners.self_tuning.settings import BLOCK_ROWS
 
 T = TypeVar("T")
 PAST, LAST = range(2)  # entries of the counts: rounds in the past; the round of the last restart
@@ -71,7 +70,8 @@ class Timetable(Generic[T]):
     def share(self, left: float, due: int, played: Any) -> int:
         """Return how many of the rows that are left the next piece takes, to be ready in time."""
         pieces = (due - played) * self.pieces.get(due, 1)
-        return min(ceil(left / pieces), BLOCK_ROWS) if pieces else BLOCK_ROWS
+        rows = ceil(left / pieces) if pieces else settings.BLOCK_ROWS
+        return min(rows, settings.BLOCK_ROWS)
 
 
 class RestartsState(NamedTuple):
