@@ -112,8 +112,8 @@ class Forest(Stateful[loops.Trees, Any]):
         """
         if work := self.timetable.take_due(played, single, partial(self._build, past)):
             new = finish(work)
-            self._counts = new._counts
             self._exchange(new._state, new._rooms)
+            self._counts = new._counts
 
     def _build(self, past_of: Callable[..., Past], end: int, at_once: bool) -> Paced["Forest"]:
         """Return the trees of round ``end``, which learned the rows after those they grew on."""
