@@ -64,7 +64,6 @@ from oklnumba.hot.primitives.linalg import add_multiple, dot
 from oklnumba.hot.primitives.rows import kernel_diag, kernel_rows
 from oklnumba.hot.primitives.udu import (
     LANES,
-    SWEEP,
     TOGETHER,
     Forgetting,
     find_row,
@@ -275,7 +274,7 @@ def map_rows(some, leaf, X, maps, rows):
     atoms, span, inv_pivots = maps.atoms[leaf], maps.span[leaf], maps.inv_pivots[leaf]
     s = 0
     while s < some.shape[0]:
-        count = larger(smaller(TOGETHER, (some.shape[0] - s) // SWEEP * SWEEP), 1)
+        count = smaller(TOGETHER, some.shape[0] - s)
         for i in range(count):
             copy_row(X[some[s + i]], rows.points[i], X.shape[1])
         kernel_rows(maps.kernel, rows.points, 0, count, atoms, 0, m, rows.K, 0)
