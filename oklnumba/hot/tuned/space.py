@@ -282,8 +282,8 @@ def map_rows(some, leaf, X, maps, rows):
             k, q = rows.K[i], rows.q[i]
             for j in range(rank):
                 q[j] = k[span[j]]
-            pad(q, rank)
-        solve_rounds(maps.unit_R[leaf], rows.q, count, pad(rows.q[0], rank))
+            width = pad(q, rank)
+        solve_rounds(maps.unit_R[leaf], rows.q, count, width)
         for i in range(count):
             t, q = some[s + i], rows.q[i]
             z = rows.Z[t]
