@@ -610,3 +610,15 @@ def test_a_file_whose_class_needs_a_library_says_so(tmp_path, monkeypatch):
     message = "model.npz needs a library that is missing: .*library_that_is_missing"
     with pytest.raises(ImportError, match=message):
         okl.load(path, classes=[NeedsALibrary])
+
+
+@pytest.mark.parametrize("labels", [{}, {"labels": "optional"}], ids=str)
+def test_rows_of_which_some_labels_are_missing_are_for_a_learner_each(labels):
+    Y = np.stack([np.arange(30.0), -np.arange(30.0)], axis=1)
+    Y[::3, 1] = np.nan
+    X = np.random.default_rng(0).random((30, 2))
+    with pytest.raises(ValueError, match="play a learner for each$") as raised:
+        okl.run(okl.MultiOutput(okl.LinearAWV()), X, Y, **labels)
+    assert "optional" not in str(raised.value) and "leave out" not in str(raised.value)
+    for y in Y.T:
+        okl.run(okl.LinearAWV(), X, y, labels="optional")

@@ -347,6 +347,23 @@ def test_a_label_is_what_its_classes_say(classes, how, tmp_path):
     assert_allclose(learner.predict(A), plain.predict(A), rtol=1e-9)
 
 
+@pytest.mark.parametrize("classes", TWO_CLASSES, ids=str)
+@pytest.mark.parametrize("hold", [list, pd.Series, lambda y: [*y, None]])
+def test_bools_are_the_classes_0_and_1_or_minus_1_and_1_and_no_others(classes, hold):
+    labels = np.array(classes)[(SIGNS > 0).astype(int)]
+    learner = okl.LinearRidge()
+    frame = pd.DataFrame(A, columns=NAMES).assign(y=labels)
+    okl.run(learner, okl.stream(frame, label="y", classes=classes))
+    bools, X = hold([True, False]), A[: 2 + (hold not in (list, pd.Series))]
+    if classes not in ((-1, 1), (0, 1), (1, 0), (False, True), (True, False)):
+        refused("'True' at row 0, which is not one of", learner.partial_fit, X, bools)
+        return
+    plain = okl.LinearRidge().partial_fit(A, SIGNS)
+    okl.run(learner, X, bools, labels="optional")
+    plain.partial_fit(A[:2], [1.0, -1.0] if classes[1] else [-1.0, 1.0])
+    assert_allclose(learner.predict(A), plain.predict(A), rtol=1e-9)
+
+
 UP, NO_CLASSES = Y > 0, {"real": Y, "whole": Y.round(), "one": np.ones(80), "zero": np.zeros(80)}
 TWO = {"0 and 1": np.where(UP, 1.0, 0.0), "1 and 2": np.where(UP, 2.0, 1.0)}
 TWO |= {"3 and 7": np.where(UP, 7, 3)}

@@ -159,11 +159,13 @@ def refuse_not_finite(
         value, where = part[at, *column], f"row {row + start + at}"
         is_gap = bool(np.isnan(value))
         how = ON_THE_WAY * is_gap + FILL.format("" if is_gap else NO_INFINITY) if names else ""
-        if name == "y" and not names and is_gap:
+        partly = is_gap and name == "y" and finite[at].any()
+        if partly:
+            how = "; where only some of a row are missing play a learner for each"
+        elif name == "y" and not names and is_gap:
             how = "; okl.run(..., labels='optional') forecasts rows without a label"
-            how += "; where only some of a row are missing play a learner for each" * len(column)
         whole = np.flatnonzero(finite.reshape(len(part), -1).all(axis=1))[:1]
-        if is_gap and not row + start and name in ("X", "y") and whole.any():
+        if is_gap and not partly and not row + start and name in ("X", "y") and whole.any():
             # Series begin with gaps, and lags of them.
             how = ", or leave out the first {0} rows, X[{0}:], y[{0}:]".format(*whole) + how
         if column:

@@ -209,6 +209,12 @@ class Schema:
         if len(classes) != 2 or y is None or isinstance(y, inputs.Signs):
             return y
         values, (first, second) = inputs.as_label_array(y), classes
+        listed = values.ravel() if values.dtype.kind in "bO" else ()
+        are_bools = any(isinstance(one, bool | np.bool_) for one in listed)
+        if are_bools and classes == (-1, 1):  # which False and True are for any learner
+            return y
+        if are_bools and {first, second} != {0, 1}:  # True is no class 1
+            values = np.where(find_labels(values), values.astype(str), inputs.NONE)
         signs = (values == 1) | (values == -1) | ~find_labels(values)
         if first not in (1, "1", "1.0") and second not in (-1, "-1", "-1.0") and np.all(signs):
             return y
