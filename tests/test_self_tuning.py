@@ -188,8 +188,8 @@ def test_bulk_chunks_single_rounds_and_pickles_between_them_are_one_run():
     again = okl.run(chunks, ((X[i : i + 97], y[i : i + 97]) for i in range(0, LONG, 97)))
     assert_array_equal(again.predictions, run.predictions)
     assert_array_equal(again.certificate.bound, run.certificate.bound)
-    # New members are begun after rounds 24 and 384, and built in round 400.
-    cuts = {24, 25, 32, 33, 300, 400, 511, 512, 2047, 2048, 2049}
+    # New members are begun after rounds 24 and 384, and built in round 400; new trees after 720.
+    cuts = {24, 25, 32, 33, 300, 400, 511, 512, 725, 766, 2047, 2048, 2049}
     for t in range(LONG):
         if t % 10 == 0:
             assert_allclose(single.predict_one(X[t]), run.predictions[t], rtol=1e-9, atol=1e-9)
@@ -239,6 +239,15 @@ def test_single_rounds_make_the_members_of_a_restart_before_it():
     assert begun == [24, 96, 384]
     ensemble = learner._restarts.timetable.begun.gi_frame.f_locals["ensemble"]
     assert ensemble.replayed >= 510  # nearly all is done
+
+
+def test_single_rounds_grow_trees_that_learn_before_their_round():
+    X, y = stream(n=383)
+    learner = okl.SelfTuning(BUDGET)
+    for t in range(383):
+        learner.learn_one(X[t], y[t])
+    for forest in (*learner._forests, learner._residuals.forest):
+        assert forest.timetable.begun.gi_frame.f_locals["learned"] == 383
 
 
 def in_experts(learner):

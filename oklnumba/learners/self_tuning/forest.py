@@ -118,6 +118,7 @@ class Forest(Stateful[loops.Trees, Any]):
     def _build(self, past_of: Callable[..., Past], end: int, at_once: bool) -> Paced["Forest"]:
         """Return the trees of round ``end``, which learned the rows after those they grew on."""
         learned = end - end // settings.GROWTH_SHARE
+        # Between single rounds trees grow in three quarters of them, and learn in the last ones.
         past, pieces = past_of(learned), 1 if at_once else max(3 * (end - learned) // 4, 1)
         most = max(settings.GROWTH_NUMBERS // past.X.shape[1], settings.FEWEST_GROWN)
         n, grown = min(len(past.X), settings.MOST_GROWN, most), []
