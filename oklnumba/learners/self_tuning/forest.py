@@ -58,6 +58,7 @@ class Forest(Stateful[loops.Trees, Any]):
     forecasts: np.ndarray  # the last ones, (n, E, K)
     _seen: np.ndarray  # the inputs then, with lags
     _grow_nodes = staticmethod(loops.grow_nodes)
+    _learns = True  # between growths
 
     def __init__(
         self, outputs: int, lags: int, shrinkages: tuple[float, ...], seed: int,
@@ -136,7 +137,7 @@ class Forest(Stateful[loops.Trees, Any]):
             grown.append(growth.tree)
         new = type(self)(*self._how)
         new._take(grown)
-        while learned < end:
+        while self._learns and learned < end:
             past = past_of()
             rows = self.timetable.share(end - learned, end, len(past.X))
             stop = min(learned + rows, len(past.X))
@@ -196,6 +197,7 @@ class Boosted(Forest):
     """
 
     _grow_nodes = staticmethod(loops.grow_best)
+    _learns = False
 
     def play(self, rounds: Rounds) -> np.ndarray:
         """Return the sums u of the leaves of n rounds, (n, 1, K), which learn nothing."""
