@@ -268,7 +268,7 @@ def grow_tree(
             numbers = 0
         numbers += rows.size + settings.NODE_NUMBERS
         nodes += [rows[:0], rows[:0]]
-        if len(rows) == 0 or not np.ptp(rows, axis=0).any():
+        if len(rows) == 0 or (rows == rows[0]).all():
             continue
         spreads = rows.std(axis=0)
         widest = int(np.argmax(spreads > settings.SAME_SPREAD * spreads.max()))
