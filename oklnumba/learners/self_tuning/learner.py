@@ -162,11 +162,11 @@ class SelfTuning(Learner):
         deviations, sizes = forecasts.std(axis=0), np.abs(forecasts).max(axis=0)
         differ = deviations > settings.LEAST_SPREAD * sizes
         units = np.where(differ, deviations, np.inf)  # else rounding is all that changes
-        together = max(settings.BLOCK_ROWS // len(X), 1)  # inputs
+        together, mixed = max(settings.BLOCK_ROWS // len(X), 1), X[order].T  # so many inputs
         for first in range(0, len(changes), together):
             some = np.arange(len(changes))[first : first + together]
             changed = np.repeat(X[None], len(some), axis=0)
-            changed[some - first, :, some] = X[order][:, some].T
+            changed[some - first, :, some] = mixed[some]
             moved = self._forecast(changed.reshape(-1, X.shape[1]))
             moves = (moved.reshape(-1, *forecasts.shape) - forecasts) / units
             changes[some] = np.square(moves).mean(axis=1).reshape(len(some), -1).sum(axis=1)

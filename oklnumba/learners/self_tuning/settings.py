@@ -124,12 +124,12 @@ STAGES = len(FIRST_LAYER) + len(STACKS) + len(CORRECTIONS)  # forecasts of layer
 RESTARTS = (32, 128, 512, 2048, 8192, 32_768)  # rounds after which there is a new ensemble
 # A restart before round LATE leaves out the last quarter of the past, a later one the last seventh,
 # one out of schedule, as a growth of trees, the last sixteenth. In single rounds a restart's work
-# is spread evenly over what it leaves out, PIECES_PER_ROUND[i] pieces in each, i the restart, so
-# that few rounds take over five times the median one.
+# is spread evenly over what it leaves out, PIECES_PER_ROUND[i] pieces after each round, i the
+# restart, so that few rounds take over five times the median one.
 LATE, RESTART_SHARES, GROWTH_SHARE = 8192, (4, 7), 16
 PIECES_PER_ROUND = 4, 2, 1, 1, 1, 1
-# What a row takes, if its replay takes 1, that may join a dictionary: where all are chosen, and
-# where it is played as well.
+# Time of a row that may join a dictionary, if a plain replay takes 1: where dictionaries only
+# choose, and where it is played as well.
 CHOICE_COST, JOIN_COST = 0.4, 1.5
 MAX_PAST, FREE_RESTARTS = 2**26, 2048  # bytes of the past; restarts up to this round take any
 BLOCK_ROWS = 1024  # rounds whose coordinates and forecasts are in memory at a time
