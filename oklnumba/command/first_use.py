@@ -18,8 +18,9 @@ from oklnumba.hot.tuned.layers import LayerResults
 from oklnumba.learners.self_tuning.groups import Workspaces
 
 def forecast_zero(self, loop, *arguments):
-    for results in arguments[-1] if isinstance(arguments[-1], LayerResults) else ():
-        results[:] = 0.0
+    if isinstance(arguments[-1], LayerResults):  # where the layers write
+        for results in arguments[-1]:
+            results[:] = 0.0
     return 0
 
 Workspaces.play = forecast_zero

@@ -20,6 +20,7 @@ logit, begins at atanh(c) of the past rows (of the first 32, and of outliers, c 
         in each leaf: u += rate / 2 sum([y = 1] - P) / (sum(P (1 - P)) + curvature)
 """
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from math import log2
@@ -66,7 +67,6 @@ class Forest(Stateful[loops.Trees, Any]):
     ):  # fmt: skip
         parts = {end: end - end // settings.GROWTH_SHARE for end in growths}
         self.timetable: Timetable[Forest] = Timetable(parts)
-        self._how = outputs, lags, shrinkages, seed, trees, growths, depth
         self._count, self._lags, self._seed, self._depth = trees, lags, seed, depth
         self._shrinkages = np.array(shrinkages)
         self.members = [Member("trees", lags=lags > 0, shrinkage=c) for c in shrinkages]
@@ -135,12 +135,12 @@ class Forest(Stateful[loops.Trees, Any]):
                     left = piece
                 left = enter(self._grow_nodes)(growth, left)
             grown.append(growth.tree)
-        new = type(self)(*self._how)
+        new = copy.copy(self)  # which is played as it is meanwhile
+        new._make_state(**self._lengths)
         new._take(grown)
         while self._learns and learned < end:
             past = past_of()
-            rows = self.timetable.share(end - learned, end, len(past.X))
-            stop = min(learned + rows, len(past.X))
+            stop = min(learned + self.timetable.share(end - learned), len(past.X))
             if stop > learned:
                 new.play(past.rounds(slice(learned, stop)))
             learned = stop

@@ -5,7 +5,7 @@ from bisect import bisect, bisect_left
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class Timetable(Generic[T]):
     pieces: dict[int, int] = field(default_factory=dict)  # done in a single round; 1 if not given
     begun: Paced[T] | None = None  # the next work
     next_part: int = 0  # after how many rounds the part of the next work ends
+    pieces_left: int = 0  # of the next work, with the present one; 0: it is due
 
     def take_due(
         self, played: int, single: bool | None, begin: Callable[[int, bool], Paced[T]]
@@ -49,6 +50,7 @@ class Timetable(Generic[T]):
         single : None: a work is due now in any case, out of schedule; begin(due, at_once) returns
         the work that is due after so many rounds.
         """
+        self.pieces_left = 0
         if single is None:
             return begin(played, True)
         dues = [*self.parts, sys.maxsize]
@@ -59,18 +61,19 @@ class Timetable(Generic[T]):
             work, self.begun = self.begun or begin(due, True), None
             return work
         if single and played >= self.next_part:
-            self.begun = self.begun or begin(due, False)
+            self.begun, pieces = self.begun or begin(due, False), self.pieces.get(due, 1)
+            self.pieces_left = (due - played) * pieces
             try:
-                for _ in range(self.pieces.get(due, 1)):
+                for _ in range(pieces):
                     next(self.begun)
+                    self.pieces_left -= 1
             except StopIteration as end:
                 self.begun = give(end.value)
         return None
 
-    def share(self, left: float, due: int, played: Any) -> int:
-        """Return how many of the rows that are left the next piece takes, to be ready in time."""
-        pieces = (due - played) * self.pieces.get(due, 1)
-        rows = ceil(left / pieces) if pieces else settings.BLOCK_ROWS
+    def share(self, left: float) -> int:
+        """Return how many of the rows that are left the present piece takes, to end in time."""
+        rows = ceil(left / self.pieces_left) if self.pieces_left else settings.BLOCK_ROWS
         return min(rows, settings.BLOCK_ROWS)
 
 
@@ -218,23 +221,20 @@ class Restarts(Stateful[RestartsState, None]):
         yield
         while chosen < built:
             left = built - chosen + (built + later) / settings.CHOICE_COST
-            stop = chosen + share(left, end, self._counts[PAST])
+            stop = chosen + share(left)
             ensemble.choose(past.rounds(slice(chosen, stop)))
             chosen = stop
             yield
         turns = past.turns(0)
         longest = int((np.arange(built) - turns).max())
-        yield from ensemble.replay(
-            past, built, turns, False, lambda n: share(built - n + later, end, self._counts[PAST])
-        )
+        yield from ensemble.replay(past, built, turns, False, lambda n: share(built - n + later))
         while ensemble.replayed < end:  # rounds played meanwhile: their points may join
-            latest = self.past(count := int(self._counts[PAST]))
+            latest = self.past()
+            count = len(latest.X)
             stop = count if count == end else count - longest  # rows with a turn before have come
             if stop <= ensemble.replayed:
                 yield
                 continue
             turns = latest.turns(ensemble.replayed, built, longest)
-            yield from ensemble.replay(
-                latest, stop, turns, True, lambda n: share(end - n, end, self._counts[PAST])
-            )
+            yield from ensemble.replay(latest, stop, turns, True, lambda n: share(end - n))
         return ensemble
